@@ -1,0 +1,84 @@
+package client
+
+import (
+	"github.com/posthorn/posthorn"
+	"github.com/posthorn/posthorn/wire"
+)
+
+// list subscribes this connection and goes through the user's conversations. What is pushed meanwhile is taken as it
+// comes; a conversation that was not listed yet is treated as one that is.
+func (s *session) list(after string) { s.listAgain(after, 0) }
+
+func (s *session) listAgain(after string, n int) {
+	again := func() { s.listAgain(after, n+1) }
+	s.ask(&wire.Sub{After: after, Limit: posthorn.DefaultLimits().PageEvents}, func(f wire.Frame, _ []byte) effect {
+		switch f := f.(type) {
+		case *wire.Subbed:
+			return s.takeList(f)
+		case *wire.Error:
+			return effect{then: func() {
+				giveUp := func() { s.fail(refusal(f)) }
+				s.refused(f, n, again, giveUp, giveUp)
+			}}
+		}
+		return effect{then: func() { s.unexpected(f) }}
+	})
+}
+
+func (s *session) takeList(f *wire.Subbed) effect {
+	changed := make([]bool, len(f.Convs))
+	return effect{
+		store: func(l *ledger) (err error) {
+			for i := range f.Convs {
+				frame := wire.Append(nil, &wire.Conv{Entry: f.Convs[i]})
+				if changed[i], err = l.t.putEntry(f.Convs[i].Conv, frame); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		then: func() {
+			for i := range f.Convs {
+				s.entry(&f.Convs[i], changed[i])
+			}
+			if f.Next != "" {
+				s.list(f.Next)
+				return
+			}
+			for _, c := range s.convs {
+				if c.void { // not in the list of this history
+					s.heal(c)
+				}
+			}
+		},
+	}
+}
+
+func (s *session) takeEntry(e *posthorn.Entry) effect {
+	var changed bool
+	return effect{
+		store: func(l *ledger) (err error) {
+			changed, err = l.t.putEntry(e.Conv, wire.Append(nil, &wire.Conv{Entry: *e}))
+			return err
+		},
+		then: func() { s.entry(e, changed) },
+	}
+}
+
+// entry decides what a conversation needs: the common past first where its cursor is from another epoch, a sync where
+// the list tells more than is held, an ack where the last one was lost.
+func (s *session) entry(e *posthorn.Entry, changed bool) {
+	c := s.conv(e.Conv)
+	c.head = e.Head
+	switch {
+	case c.void:
+		s.heal(c)
+	case !c.known || e.Head > c.rec.Seq:
+		s.want(c, false)
+	case e.Delivered < c.rec.Seq:
+		s.grown(c, 0)
+	}
+	if changed {
+		s.c.feeds.publish(Change{Kind: ChangeConv, Conv: e.Conv, Entry: *e})
+	}
+}

@@ -1,0 +1,283 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/posthorn/posthorn"
+	"github.com/posthorn/posthorn/internal/fault"
+)
+
+type ackKey struct {
+	device  int64
+	install int64
+	conv    string
+}
+
+// part is one ack as it came.
+type part struct {
+	seq  int64
+	done func(int64, error)
+}
+
+type pendingAck struct {
+	parts []part
+	since time.Time
+}
+
+func (p *pendingAck) top() (seq int64) {
+	for _, x := range p.parts {
+		seq = max(seq, x.seq)
+	}
+	return seq
+}
+
+const (
+	maxParts   = 128             // acks of one device in one conversation that wait for one flush
+	flushRows  = 2000            // cursors in one flush
+	ackPromise = 5 * time.Second // how long an ack waits for an absent database before its sender is told
+)
+
+// ackQueue gathers acks: the largest per (device, conversation) is written, all who asked are told.
+type ackQueue struct {
+	wake chan struct{} // capacity 1
+
+	mu     sync.Mutex // guards what follows
+	acks   map[ackKey]*pendingAck
+	firsts []posthorn.Session
+	max    int
+	closed bool
+}
+
+func (q *ackQueue) init(l posthorn.Limits) {
+	q.wake = make(chan struct{}, 1)
+	q.acks = map[ackKey]*pendingAck{}
+	q.max = l.AckQueue
+}
+
+// SubmitAck queues an ack; Done is called after the flush that holds it has committed.
+func (s *Store) SubmitAck(a posthorn.Ack) {
+	err := s.acks.add(ackKey{a.Viewer.DeviceID, a.Viewer.Install, a.Conv}, part{a.Seq, a.Done})
+	if err != nil && a.Done != nil {
+		a.Done(0, err)
+	}
+}
+
+func (q *ackQueue) add(k ackKey, x part) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := q.acks[k]
+	switch {
+	case q.closed:
+		return unavailable("the server is shutting down", nil)
+	case p == nil && len(q.acks) >= q.max, p != nil && len(p.parts) >= maxParts:
+		return unavailable("too many acks are waiting", nil)
+	case p == nil:
+		p = &pendingAck{since: time.Now()}
+		q.acks[k] = p
+	}
+	p.parts = append(p.parts, x)
+	poke(q.wake)
+	return nil
+}
+
+// putBack returns acks that have no outcome. Nothing is lost by that: a cursor only rises.
+func (q *ackQueue) putBack(k ackKey, p *pendingAck) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now := q.acks[k]; now != nil {
+		p.parts = append(p.parts, now.parts...)
+	}
+	q.acks[k] = p
+	poke(q.wake)
+}
+
+func (q *ackQueue) first(sess posthorn.Session) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.firsts) < q.max {
+		q.firsts = append(q.firsts, sess)
+	}
+	poke(q.wake)
+}
+
+func (q *ackQueue) take() (map[ackKey]*pendingAck, []posthorn.Session) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	firsts := q.firsts
+	q.firsts = nil
+	if len(q.acks) <= flushRows {
+		all := q.acks
+		q.acks = map[ackKey]*pendingAck{}
+		return all, firsts
+	}
+	some := make(map[ackKey]*pendingAck, flushRows)
+	for k, p := range q.acks {
+		if len(some) == flushRows {
+			break
+		}
+		some[k] = p
+		delete(q.acks, k)
+	}
+	poke(q.wake)
+	return some, firsts
+}
+
+func (q *ackQueue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+}
+
+// runAcks flushes what was gathered, AckFlush after the first of it came, later while old transactions keep PostgreSQL from
+// pruning the versions that each flush leaves. Stop gets one last flush.
+func (s *Store) runAcks() {
+	for {
+		select {
+		case <-s.quit:
+			s.acks.close()
+			_ = s.flushAcks()
+			return
+		case <-s.acks.wake:
+		}
+		wait := s.cfg.Limits.AckFlush
+		if s.held.Load() {
+			wait = s.cfg.Limits.AckStretched
+		}
+		if !s.pause(wait) {
+			continue
+		}
+		if err := s.flushAcks(); err != nil {
+			s.warnTail(err)
+			s.pause(500 * time.Millisecond)
+		}
+	}
+}
+
+// pause waits; false: Stop has been called.
+func (s *Store) pause(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-s.quit:
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// flushAcks writes one batch.
+func (s *Store) flushAcks() error {
+	acks, firsts := s.acks.take()
+	ctx, cancel := context.WithTimeout(s.hard, 10*time.Second)
+	defer cancel()
+	if len(firsts) > 0 {
+		s.flushFirsts(ctx, firsts)
+	}
+	if len(acks) == 0 {
+		return nil
+	}
+	keys := make([]ackKey, 0, len(acks))
+	convs, devices, installs, seqs := make([]string, 0, len(acks)), make([]int64, 0, len(acks)), make([]int64, 0, len(acks)), make([]int64, 0, len(acks))
+	for k, p := range acks {
+		keys = append(keys, k)
+		convs, devices, installs, seqs = append(convs, k.conv), append(devices, k.device), append(installs, k.install), append(seqs, p.top())
+	}
+	codes, stored, err := s.writeAcks(ctx, convs, devices, installs, seqs)
+	if err != nil {
+		for k, p := range acks {
+			s.keep(k, p, err)
+		}
+		return err
+	}
+	s.stats.acks.Add(int64(len(keys)))
+	for i, k := range keys {
+		s.told(k, acks[k], posthorn.Code(codes[i]), stored[i])
+	}
+	return nil
+}
+
+func (s *Store) writeAcks(ctx context.Context, convs []string, devices, installs, seqs []int64) (codes []string, stored []int64, err error) {
+	tx, err := s.pool.Begin(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if err = tx.QueryRow(ctx, s.sql(ackBatchSQL), convs, devices, installs, seqs).Scan(&codes, &stored); err != nil {
+		return nil, nil, err
+	}
+	if _, err = fault.Hit(fault.AckBeforeCommit); err != nil {
+		return nil, nil, err
+	}
+	if err = tx.Commit(ctx); err != nil {
+		return nil, nil, err
+	}
+	_, err = fault.Hit(fault.AckAfterCommit)
+	return codes, stored, err
+}
+
+// keep puts acks back after a failed flush; who has waited long is told to come again, the seq stays.
+func (s *Store) keep(k ackKey, p *pendingAck, err error) {
+	if time.Since(p.since) > ackPromise {
+		top := p.top()
+		for _, x := range p.parts {
+			if x.done != nil {
+				x.done(0, unavailable("the database is away", err))
+			}
+		}
+		p = &pendingAck{parts: []part{{seq: top}}, since: p.since}
+	}
+	s.acks.putBack(k, p)
+}
+
+// told hands out the result of one cursor. Where the largest seq was too large the others are judged in the next flush.
+func (s *Store) told(k ackKey, p *pendingAck, code posthorn.Code, stored int64) {
+	switch code {
+	case "":
+		s.cfg.Fanout.Delivered(k.device, k.conv, stored)
+		for _, x := range p.parts {
+			if x.done != nil {
+				x.done(stored, nil)
+			}
+		}
+	case posthorn.CodeCursorAhead:
+		rest := &pendingAck{since: p.since}
+		for _, x := range p.parts {
+			switch {
+			case x.seq <= stored:
+				rest.parts = append(rest.parts, x)
+			case x.done != nil:
+				x.done(0, posthorn.Errorf(posthorn.CodeCursorAhead, "seq=%d head=%d", x.seq, stored))
+			}
+		}
+		if len(rest.parts) > 0 {
+			s.acks.putBack(k, rest)
+		}
+	default:
+		for _, x := range p.parts {
+			if x.done != nil {
+				x.done(0, refusal(code, ackRefusals[code]))
+			}
+		}
+	}
+}
+
+var ackRefusals = map[posthorn.Code]string{
+	posthorn.CodeStaleInstall:    "a newer install of this device exists",
+	posthorn.CodeUnauthenticated: "the device is revoked",
+}
+
+// flushFirsts voids previous nonces; when it fails they stay good a little longer.
+func (s *Store) flushFirsts(ctx context.Context, firsts []posthorn.Session) {
+	slices.SortFunc(firsts, func(a, b posthorn.Session) int { return cmp.Compare(a.Viewer.DeviceID, b.Viewer.DeviceID) })
+	devices, resumes := make([]int64, len(firsts)), make([]string, len(firsts))
+	for i, f := range firsts {
+		devices[i], resumes[i] = f.Viewer.DeviceID, f.Resume
+	}
+	if _, err := s.pool.Exec(ctx, s.sql(firstFrameSQL), devices, resumes); err != nil {
+		s.log.Debug("previous nonces stay good", "error", err)
+	}
+}

@@ -1,0 +1,7 @@
+package store
+
+// Statements for the test that holds SQL to the schema.
+func Statements() []string { return statements }
+
+// ValidSnapshot for its fuzz target.
+var ValidSnapshot = validSnapshot
