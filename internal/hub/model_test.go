@@ -65,7 +65,6 @@ type client struct {
 	lagHead  map[string]int64
 	snap     map[string]int64 // heads of all conversations when its views were read
 	told     map[string]int64 // newest head that a conv frame or a view told
-	begun    bool
 	gone     bool
 	starting bool
 	activate func()
