@@ -105,7 +105,7 @@ type Entry struct {
 	Read      int64
 	Unread    int64
 	RV        int64
-	Last      *Event // newest visible message, or nil
+	Last      *Event // newest visible event, or nil where its content is gone
 	LastAt    time.Time
 	Left      bool
 	Epoch     int64
