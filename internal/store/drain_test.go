@@ -103,7 +103,8 @@ func TestTailMissesNoLateCommit(t *testing.T) {
 	url := pgtest.URL(t)
 	people(t, url, "ana", "bo")
 	a, _ := open(t, url)
-	_, lb := open(t, url, func(c *store.Config) { c.Poll = true })
+	b, lb := open(t, url, func(c *store.Config) { c.Poll = true })
+	awaitReady(t, b) // the first look is where its log begins
 	conv := group(t, a, "ana", "bo")
 	other, err := a.OpenConversation(t.Context(), posthorn.Open{Creator: "ana", Device: 1, Cmid: "other", Kind: posthorn.Group})
 	if err != nil {
