@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"slices"
 	"time"
 
 	"github.com/posthorn/posthorn"
@@ -60,36 +59,6 @@ func (h *Hub) adopt(c *conn, w *window, views []posthorn.View, last bool) (again
 	return false, nil
 }
 
-// outdated tells whether the views were read too early to go on from: before something that passed here unseen.
-func (h *Hub) outdated(c *conn, w *window, views map[string]*posthorn.View) bool {
-	for conv, v := range views {
-		if cv := h.convs[conv]; (cv != nil && v.Head < cv.base) || v.Head < c.marks[conv].base {
-			return true // it is, or was, followed from a later view on
-		}
-	}
-	for _, it := range h.recent.since(w) {
-		if v := views[it.ev.Conv]; (v == nil || v.Head < it.ev.Seq) && bringsIn(it.ev) && slices.Contains(it.ev.Users, c.user.name) {
-			return true // they have come in, perhaps again
-		}
-	}
-	for cv, m := range c.user.members {
-		if v := views[cv.id]; v != nil && v.Head < m.base {
-			return true // likewise, for another connection of the user
-		}
-	}
-	return false
-}
-
-// absent lists the memberships that are followed for another connection of the user, but are in none of the views.
-func absent(c *conn, views map[string]*posthorn.View) (ms []*member) {
-	for cv, m := range c.user.members {
-		if m.load == nil && m.periods.Present() && views[cv.id] == nil {
-			ms = append(ms, m)
-		}
-	}
-	return ms
-}
-
 // resetLag: a device lags by what lies between its cursor and what it is told. Without a cursor, lag starts with what it
 // is told: else a new browser would be hinted for ever.
 func (h *Hub) resetLag(c *conn, v *posthorn.View, old lagging) {
@@ -119,8 +88,8 @@ func (h *Hub) adoptView(c *conn, v *posthorn.View, before []item) {
 		m = u.members[cv]
 	}
 	for i := range before {
-		if it := &before[i]; it.ev.Seq <= v.Head {
-			h.answer(h.origin(it), it)
+		if it := &before[i]; it.ev.Seq <= v.Head && h.origin(it) == c {
+			h.answer(c, it)
 		}
 	}
 	switch {
@@ -138,7 +107,9 @@ func (h *Hub) adoptView(c *conn, v *posthorn.View, before []item) {
 		// them the conv frame. Should it have been given up already, the views are read for them now.
 		if from := begun(v); cv != nil && cv.head >= from {
 			j := &job{cv: cv}
-			j.add(h.enter(u, cv), &loading{enters: true, first: from, newest: from, need: cv.head, passed: cv.head, lost: true})
+			ld := &loading{enters: true, first: from, newest: from, lost: true}
+			ld.pass(from, cv.head)
+			j.add(h.enter(u, cv), ld)
 			h.enqueue(j)
 		} else {
 			mk := c.marks[v.Conv]
@@ -163,28 +134,6 @@ func (h *Hub) adoptView(c *conn, v *posthorn.View, before []item) {
 	if cv != nil && h.convs[v.Conv] == cv {
 		h.expect(cv, v.Head)
 	}
-}
-
-// begins tells whether a conversation begins to be followed with this view.
-func (h *Hub) begins(c *conn, v *posthorn.View) bool {
-	return h.convs[v.Conv] == nil && v.Periods.Present() && !othersLack(c, v)
-}
-
-// settles tells whether the op of an event need not wait for another event any more.
-func (h *Hub) settles(c *conn, v *posthorn.View, it *item) bool {
-	if h.begins(c, v) {
-		return true
-	}
-	o := h.origin(it)
-	if it.ev.Seq <= v.Head && o == c {
-		return true
-	}
-	return o != nil && o.user == c.user && v.Periods.Present() && !h.awaits(c, v)
-}
-
-// awaits tells whether the user is not followed in the conversation and should not be yet.
-func (h *Hub) awaits(c *conn, v *posthorn.View) bool {
-	return v.Periods.Present() && c.user.members[h.convs[v.Conv]] == nil && othersLack(c, v)
 }
 
 func (h *Hub) enterBy(u *user, cv *conv, v *posthorn.View) *member {
@@ -212,14 +161,4 @@ func (h *Hub) unmark(c *conn, cv *conv) {
 	if mk := c.marks[cv.id]; len(cv.holes) == 0 && max(mk.from, mk.delivered) <= cv.head {
 		c.mark(cv.id, mark{owed: mk.owed})
 	}
-}
-
-// othersLack tells whether the user has another connection that was told of its conversations, but not of this stay.
-func othersLack(c *conn, v *posthorn.View) bool {
-	for _, x := range c.user.conns {
-		if x != c && x.knows() && x.marks[v.Conv].from < begun(v) {
-			return true
-		}
-	}
-	return false
 }

@@ -1,10 +1,11 @@
 // Package hub knows who is connected to this process, and brings committed events to them: in order, each event once, to
 // those only who may see it, with a bound on everything that waits. It keeps the set of what lags and sweeps it.
 //
-// The way of an event: Deliver → order (by conversation and seq; what comes too early is held) → fanout (every local
+// The way of an event: deliver → order (by conversation and seq; what comes too early is held, gap) → fanout (every local
 // member by their periods, V1) → push. Those who are not ready yet are written to later: a socket between its sub and its
-// activate (subscribe, adopt, pending), a member whose view is being read (join, load), an event whose reader is not known
-// yet (recent).
+// activate (subscribe, adopt, pending), a member whose view is being read (join, job, load, finish), an event whose reader
+// is not known yet (recent). Views, the tail and own batches overtake one another in every way; outdated says which views
+// are too old to go on from, and whoever missed something all the same gets a hint.
 //
 // It imports the root and the standard library only, no network and no SQL, so that fake time can run all of it. The
 // store calls it as posthorn.Fanout; it reads through posthorn.Loader and writes to posthorn.Socket.

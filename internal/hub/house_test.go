@@ -54,6 +54,18 @@ func (h *house) sleep(d time.Duration) {
 	synctest.Wait()
 }
 
+// pass lets a call that waits at its gate go on: device number, conv[users] or conv+device number.
+func (h *house) pass(name string) {
+	h.t.Helper()
+	synctest.Wait()
+	i := slices.IndexFunc(h.w.calls, func(c *call) bool { return c.name == name })
+	if i < 0 {
+		h.t.Fatalf("no call %q waits", name)
+	}
+	h.w.step(i)
+	synctest.Wait()
+}
+
 // told is what a socket was given.
 type told struct {
 	what      string // event, sent, conv, hint, bye

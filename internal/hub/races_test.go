@@ -251,3 +251,54 @@ func TestB1_DeliverAllocates(t *testing.T) {
 		t.Errorf("socket %d got %d pushes", n, sinks[n].pushed)
 	}
 }
+
+// TestV1_LeaveBehindAHole: who has left is remembered for what fills the hole, and no longer.
+func TestV1_LeaveBehindAHole(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.w.open("c", posthorn.Group, "ann", "bob")
+		b := h.join("bob", 2)
+		late := h.say("c", "ann")
+		h.tail(h.w.commit("c", posthorn.KindLeave, "bob", "bob"), h.say("c", "ann"))
+		h.sleep(time.Second)
+		h.want(b, "event c/3<2")
+		h.tail(late)
+		h.want(b, "event c/2<1")
+		if len(h.convs) != 0 {
+			t.Error("the conversation is still followed")
+		}
+	})
+}
+
+// TestV1_LeaveFindsNoRoom: a leave is dropped while the member's view is on its way, so that view decides nothing.
+func TestV1_LeaveFindsNoRoom(t *testing.T) {
+	inHouse(t, func(l *posthorn.Limits) { l.HubBuffer = 2 }, func(h *house) {
+		b := h.join("bob", 2)
+		h.w.gate(true)
+		h.tail(h.w.open("c", posthorn.Group, "ann", "bob"), h.say("c", "ann"))
+		h.pass("c[bob]") // bob is in
+		h.tail(h.w.commit("c", posthorn.KindLeave, "bob", "bob"))
+		for _, name := range []string{"c[bob]", "c2", "c2"} {
+			h.pass(name)
+		}
+		h.tail(h.say("c", "ann"))
+		h.want(b)
+		h.pass("c[bob]")
+		h.pass("c[bob]")
+		h.want(b, "conv c/3", "event c/1<0", "event c/2<1", "hint c/3 overflow")
+		if len(h.convs) != 0 {
+			t.Error("the conversation is still followed")
+		}
+	})
+}
+
+// TestJoinAndLeaveWhileLoading leave nothing behind.
+func TestJoinAndLeaveWhileLoading(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		b := h.join("bob", 2)
+		h.tail(h.w.open("c", posthorn.Group, "ann", "bob"), h.w.commit("c", posthorn.KindLeave, "bob", "bob"))
+		h.want(b, "conv c/2", "event c/1<0", "event c/2<1")
+		if len(h.convs) != 0 {
+			t.Error("the conversation is still followed")
+		}
+	})
+}
