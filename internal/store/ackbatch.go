@@ -3,9 +3,12 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/posthorn/posthorn"
 	"github.com/posthorn/posthorn/internal/fault"
@@ -181,23 +184,39 @@ func (s *Store) flushAcks() error {
 		return nil
 	}
 	keys := make([]ackKey, 0, len(acks))
-	convs, devices, installs, seqs := make([]string, 0, len(acks)), make([]int64, 0, len(acks)), make([]int64, 0, len(acks)), make([]int64, 0, len(acks))
-	for k, p := range acks {
+	for k := range acks {
 		keys = append(keys, k)
-		convs, devices, installs, seqs = append(convs, k.conv), append(devices, k.device), append(installs, k.install), append(seqs, p.top())
+	}
+	return s.flushKeys(ctx, keys, acks)
+}
+
+// flushKeys writes some of the cursors. One that the database refuses must not keep the others from being written.
+func (s *Store) flushKeys(ctx context.Context, keys []ackKey, acks map[ackKey]*pendingAck) error {
+	n := len(keys)
+	convs, devices, installs, seqs := make([]string, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	for i, k := range keys {
+		convs[i], devices[i], installs[i], seqs[i] = k.conv, k.device, k.install, acks[k].top()
 	}
 	codes, stored, err := s.writeAcks(ctx, convs, devices, installs, seqs)
-	if err != nil {
-		for k, p := range acks {
-			s.keep(k, p, err)
+	var pg *pgconn.PgError
+	switch {
+	case err == nil:
+		s.stats.acks.Add(int64(n))
+		for i, k := range keys {
+			s.told(k, acks[k], posthorn.Code(codes[i]), stored[i])
 		}
-		return err
+		return nil
+	case errors.As(err, &pg) && dataError(pg) && n > 1:
+		return errors.Join(s.flushKeys(ctx, keys[:n/2], acks), s.flushKeys(ctx, keys[n/2:], acks))
+	case errors.As(err, &pg) && dataError(pg):
+		s.log.Error("an ack is refused by the database", "error", err)
+		s.told(keys[0], acks[keys[0]], posthorn.CodeInternal, 0)
+		return nil
 	}
-	s.stats.acks.Add(int64(len(keys)))
-	for i, k := range keys {
-		s.told(k, acks[k], posthorn.Code(codes[i]), stored[i])
+	for _, k := range keys {
+		s.keep(k, acks[k], err)
 	}
-	return nil
+	return err
 }
 
 func (s *Store) writeAcks(ctx context.Context, convs []string, devices, installs, seqs []int64) (codes []string, stored []int64, err error) {
@@ -267,6 +286,7 @@ func (s *Store) told(k ackKey, p *pendingAck, code posthorn.Code, stored int64) 
 
 var ackRefusals = map[posthorn.Code]string{
 	posthorn.CodeStaleInstall:    "a newer install of this device exists",
+	posthorn.CodeInternal:        "internal error",
 	posthorn.CodeUnauthenticated: "the device is revoked",
 }
 

@@ -81,7 +81,7 @@ func (s *Store) sendRows(w *writer, ops []*posthorn.Op, followers map[*posthorn.
 	var res sendResult
 	var err error
 	for range 3 {
-		err = w.tx(s.sql(sendBatchSQL), s.sendArgs(batch, ops, wait, skip), func(r pgx.Row) error {
+		err = w.tx(fault.SendBeforeCommit, s.sql(sendBatchSQL), s.sendArgs(batch, ops, wait, skip), func(r pgx.Row) error {
 			return r.Scan(&res.pid, &res.tx, &res.epoch, &res.codes, &res.seqs, &res.mids, &res.ats, &res.msgNos)
 		})
 		var pg *pgconn.PgError

@@ -168,6 +168,9 @@ func (s *Store) drain() (n int, err error) {
 	if s.tail.last == "" || s.tail.mark != look.mark {
 		return 0, s.restart(ctx, look)
 	}
+	for _, device := range look.revoked { // first: what fails below is tried again, these would be lost
+		s.cfg.Fanout.Revoked(device)
+	}
 	rows := append(s.tail.takeLate(), look.rows...)
 	if err := s.handOn(ctx, rows); err != nil {
 		s.tail.mu.Lock()
@@ -178,9 +181,6 @@ func (s *Store) drain() (n int, err error) {
 	}
 	s.tail.last = look.snapshot
 	s.touch(look)
-	for _, device := range look.revoked {
-		s.cfg.Fanout.Revoked(device)
-	}
 	return len(rows) + len(look.revoked), nil
 }
 

@@ -22,10 +22,15 @@ func (s *Store) Hello(ctx context.Context, h posthorn.Hello) (posthorn.Session, 
 	case "":
 		return sess, nil
 	case posthorn.CodeStaleInstall:
-		return posthorn.Session{}, posthorn.Errorf(posthorn.CodeStaleInstall, "a newer install of this device exists")
+		return posthorn.Session{}, staleInstall()
 	}
 	return posthorn.Session{}, posthorn.Errorf(posthorn.Code(code), "the device is revoked")
 }
 
 // FirstFrame notes that the client has stored its new nonce; the previous one is void from the next flush on.
 func (s *Store) FirstFrame(sess posthorn.Session) { s.acks.first(sess) }
+
+// staleInstall refuses the frames of an install that another one has replaced (I1).
+func staleInstall() error {
+	return posthorn.Errorf(posthorn.CodeStaleInstall, "a newer install of this device exists")
+}

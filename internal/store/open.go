@@ -10,21 +10,31 @@ import (
 	"github.com/posthorn/posthorn"
 )
 
-// OpenConversation makes a conversation, or finds the one that the same request made before.
+// openResult is the row that the function open answers with.
+type openResult struct {
+	tx, conv, mid, data *string
+	code, why           string
+	head                *int64
+	at                  *time.Time
+	users               []string
+}
+
+// OpenConversation makes a conversation, or finds the one that the same request made before. It commits like a send: on a
+// writer's connection, with the same unknown outcome.
 func (s *Store) OpenConversation(ctx context.Context, o posthorn.Open) (posthorn.Opened, error) {
-	batch := s.tail.begin()
-	var (
-		tx, conv, mid, data *string
-		code, why           string
-		head                *int64
-		at                  *time.Time
-		users               []string
-	)
-	members := o.Members
+	var w *writer
+	select {
+	case w = <-s.opener:
+		defer func() { s.opener <- w }()
+	case <-s.quit:
+		return posthorn.Opened{}, unavailable("the server is shutting down", nil)
+	case <-ctx.Done():
+		return posthorn.Opened{}, unavailable("too many conversations are being opened", ctx.Err())
+	}
+	members, history := o.Members, o.History
 	if members == nil {
 		members = []string{}
 	}
-	history := o.History
 	if history == "" {
 		history = "joined"
 	}
@@ -32,30 +42,26 @@ func (s *Store) OpenConversation(ctx context.Context, o posthorn.Open) (posthorn
 	if o.Conv != "" {
 		chosen = &o.Conv
 	}
-	err := pgx.BeginFunc(ctx, s.pool, func(t pgx.Tx) error {
-		if s.syncLow.Load() {
-			if _, err := t.Exec(ctx, "set local synchronous_commit = on"); err != nil {
-				return err
-			}
-		}
-		return t.QueryRow(ctx, s.sql(openSQL), s.cfg.Gateway, batch, s.cfg.Channel, chosen, o.Creator, absent0(o.Device), o.Cmid,
-			string(o.Kind), o.Title, members, history).Scan(&tx, &code, &why, &conv, &head, &mid, &at, &users, &data)
-	})
-	s.tail.end(batch, err != nil)
-	if err != nil {
-		// Whatever happened, the same cmid finds out.
-		if e := readError(err); !errors.Is(e, posthorn.ErrUnknown) {
-			return posthorn.Opened{}, e
-		}
+	batch := s.tail.begin()
+	var r openResult
+	err := w.tx("", s.sql(openSQL), []any{s.cfg.Gateway, batch, s.cfg.Channel, chosen, o.Creator, absent0(o.Device), o.Cmid, string(o.Kind), o.Title, members, history},
+		func(row pgx.Row) error {
+			return row.Scan(&r.tx, &r.code, &r.why, &r.conv, &r.head, &r.mid, &r.at, &r.users, &r.data)
+		})
+	s.tail.end(batch, errors.Is(err, posthorn.ErrUnknown))
+	switch {
+	case errors.Is(err, posthorn.ErrUnknown):
 		return posthorn.Opened{}, err
+	case err != nil:
+		return posthorn.Opened{}, readError(err)
 	}
-	switch code {
+	switch r.code {
 	case "":
-		s.cfg.Fanout.Deliver(delivery{{Epoch: s.epoch.Load(), Event: posthorn.Event{Conv: *conv, Seq: 1, Kind: posthorn.KindOpen, Mid: *mid,
-			Sender: o.Creator, ViaServer: o.Device == 0, Cmid: o.Cmid, Data: []byte(*data), At: *at, Users: users}}})
-		return posthorn.Opened{Conv: *conv, Head: *head}, nil
+		s.cfg.Fanout.Deliver(delivery{{Epoch: s.epoch.Load(), Event: posthorn.Event{Conv: *r.conv, Seq: 1, Kind: posthorn.KindOpen, Mid: *r.mid,
+			Sender: o.Creator, ViaServer: o.Device == 0, Cmid: o.Cmid, Data: []byte(*r.data), At: *r.at, Users: r.users}}})
+		return posthorn.Opened{Conv: *r.conv, Head: *r.head}, nil
 	case "DUP":
-		return posthorn.Opened{Conv: *conv, Head: *head, Dup: true}, nil
+		return posthorn.Opened{Conv: *r.conv, Head: *r.head, Dup: true}, nil
 	}
-	return posthorn.Opened{}, refusal(posthorn.Code(code), why)
+	return posthorn.Opened{}, refusal(posthorn.Code(r.code), r.why)
 }

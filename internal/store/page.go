@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -165,6 +166,9 @@ func (s *Store) markStart(ctx context.Context, v posthorn.Viewer, x *view, n int
 	}
 	var start, delivered int64
 	err = s.pool.QueryRow(ctx, s.sql(markStartSQL), x.Conv, v.DeviceID, v.Install, mark).Scan(&start, &delivered)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, staleInstall()
+	}
 	return min(start, x.Visible), err
 }
 

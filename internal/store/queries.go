@@ -58,12 +58,13 @@ select h.snapshot, h.mark, h.epoch, h.read_only, t.source, t.origin, t.batch, t.
   cross join lateral (select * from posthorn.events e where e.conv_id = r.conv and e.seq between r.lo and r.hi) e
  order by e.conv_id, e.seq`
 
-	// What a viewer may see of a conversation, in one snapshot. $2 null: a server key.
+	// What a viewer may see of a conversation, in one snapshot; at last whether the device has a newer install.
 	viewSQL = `select c.kind, c.title, c.floor_seq, s.epoch, posthorn.head(c.conv_id),
        p.froms, p.tos, p.sees, p.roles,
        case when p.froms is null then 0 else
            posthorn.visible_head(c.conv_id, c.kind, $2, nullif(p.tos[cardinality(p.tos)], 0), p.roles[cardinality(p.roles)], posthorn.head(c.conv_id)) end,
-       dc.conv_id is not null, coalesce(dc.start_seq, 0), coalesce(dc.delivered_seq, 0)
+       dc.conv_id is not null, coalesce(dc.start_seq, 0), coalesce(dc.delivered_seq, 0),
+       $3 <> 0 and not exists (select 1 from posthorn.devices d where d.device_id = $3 and d.install_epoch = $4)
   from posthorn.conversations c
   cross join posthorn.sequence_space s
   left join lateral (

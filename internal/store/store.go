@@ -50,6 +50,7 @@ type Store struct {
 	queue   queue
 	acks    ackQueue
 	out     chan delivery
+	opener  chan *writer // holds the one that opens conversations while nobody uses it
 	tail    tail
 	bell    *bell.Listener
 	epoch   atomic.Int64
@@ -85,14 +86,15 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.New("the database URL cannot be read") // pgx's text may hold the password
 	}
-	pc.MaxConns = int32(max(cfg.Limits.Connections-3, 2)) // the batcher and the lanes have their own
+	pc.MaxConns = int32(max(cfg.Limits.Connections-2-lanes, 2)) // the batcher, the opener and the lanes have their own
 	pc.ConnConfig.ConnectTimeout = 5 * time.Second
 	pc.ConnConfig.RuntimeParams["application_name"] = "posthorn"
 	pool, err := pgxpool.NewWithConfig(context.Background(), pc)
 	if err != nil {
 		return nil, fmt.Errorf("database pool: %w", err)
 	}
-	s := &Store{cfg: cfg, log: cfg.Logger, pool: pool, conn: pc.ConnConfig.Copy(), quit: make(chan struct{}), out: make(chan delivery, 4)}
+	s := &Store{cfg: cfg, log: cfg.Logger, pool: pool, conn: pc.ConnConfig.Copy(), quit: make(chan struct{}), out: make(chan delivery, 4), opener: make(chan *writer, 1)}
+	s.opener <- s.newWriter()
 	s.hard, s.cut = context.WithCancel(context.Background())
 	s.queue.init(cfg.Limits)
 	s.acks.init(cfg.Limits)
@@ -155,6 +157,8 @@ func (s *Store) Stop(ctx context.Context) {
 		}
 		s.workers.Wait()
 		s.cut()
+		w := <-s.opener // whoever uses it was cut
+		w.close()
 		s.closePool(ctx)
 	})
 }

@@ -39,14 +39,17 @@ func (s *Store) view(ctx context.Context, v posthorn.Viewer, conv string) (*view
 	x := &view{all: v.Server}
 	x.Conv, x.User = conv, v.User
 	var p periodColumns
+	var stale bool
 	err := s.pool.QueryRow(ctx, s.sql(viewSQL), conv, v.User, v.DeviceID, v.Install).Scan(&x.Kind, &x.title, &x.floor, &x.epoch, &x.Head,
-		&p.froms, &p.tos, &p.sees, &p.roles, &x.Visible, &x.HasCursor, &x.Start, &x.Delivered)
+		&p.froms, &p.tos, &p.sees, &p.roles, &x.Visible, &x.HasCursor, &x.Start, &x.Delivered, &stale)
 	x.Periods = p.periods()
 	switch {
 	case errors.Is(err, pgx.ErrNoRows), err == nil && !x.all && len(x.Periods) == 0:
 		return nil, refusal(posthorn.CodeNotMember, "")
 	case err != nil:
 		return nil, readError(err)
+	case stale:
+		return nil, staleInstall()
 	}
 	if x.all {
 		x.Visible = x.Head

@@ -83,8 +83,8 @@ func (w *writer) probe() {
 }
 
 // tx runs BEGIN, one statement and COMMIT in one round trip. The error is nil (committed), ErrUnknown (who knows), or
-// anything else: then nothing was committed.
-func (w *writer) tx(sql string, args []any, scan func(pgx.Row) error) error {
+// anything else: then nothing was committed. point lies between the statement and COMMIT; "" for none.
+func (w *writer) tx(point fault.Point, sql string, args []any, scan func(pgx.Row) error) error {
 	w.probe()
 	w.used = time.Now()
 	if w.conn == nil || w.conn.IsClosed() {
@@ -104,8 +104,8 @@ func (w *writer) tx(sql string, args []any, scan func(pgx.Row) error) error {
 	defer release()
 
 	var err error
-	if fault.Armed(fault.SendBeforeCommit) {
-		err = w.apart(sql, args, scan)
+	if point != "" && fault.Armed(point) {
+		err = w.apart(point, sql, args, scan)
 	} else {
 		err = w.pipelined(sql, args, scan)
 	}
@@ -127,7 +127,7 @@ func (w *writer) pipelined(sql string, args []any, scan func(pgx.Row) error) err
 }
 
 // apart is the same with COMMIT as a message of its own, so that the fault point lies between result and COMMIT.
-func (w *writer) apart(sql string, args []any, scan func(pgx.Row) error) error {
+func (w *writer) apart(point fault.Point, sql string, args []any, scan func(pgx.Row) error) error {
 	ctx := context.Background()
 	tx, err := w.conn.Begin(ctx)
 	if err != nil {
@@ -141,7 +141,7 @@ func (w *writer) apart(sql string, args []any, scan func(pgx.Row) error) error {
 	if err := scan(tx.QueryRow(ctx, sql, args...)); err != nil {
 		return err
 	}
-	if drop, err := fault.Hit(fault.SendBeforeCommit); drop || err != nil {
+	if drop, err := fault.Hit(point); drop || err != nil {
 		return errors.Join(&pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "57000", Message: "injected fault"}, tx.Rollback(ctx))
 	}
 	return tx.Commit(ctx)

@@ -47,12 +47,12 @@ create function posthorn.ack_batch(p_conv text[], p_device bigint[], p_install b
     out codes text[], out seqs bigint[]) language sql volatile as $$
     with asked as (
         select i.*, d.user_id, s.epoch, p.conv_id is null as stranger,
-               d.install_epoch <> i.install as stale, d.revoked_at is not null as revoked,
+               d.install_epoch <> i.install as stale, d.device_id is null or d.revoked_at is not null as revoked,
                posthorn.visible_head(i.conv, c.kind, d.user_id, p.to_seq, p.role, posthorn.head(i.conv)) as vhead,
                dc.epoch as has_epoch, dc.install_epoch as has_install, dc.delivered_seq as has
           from unnest(p_conv, p_device, p_install, p_seq) with ordinality as i (conv, device, install, seq, n)
           cross join posthorn.sequence_space s
-          join posthorn.devices d on d.device_id = i.device
+          left join posthorn.devices d on d.device_id = i.device
           left join posthorn.conversations c on c.conv_id = i.conv
           left join lateral (select m.conv_id, m.to_seq, m.role from posthorn.memberships m
                 where m.conv_id = i.conv and m.user_id = d.user_id order by m.from_seq desc limit 1) p on true
@@ -79,9 +79,10 @@ create function posthorn.ack_batch(p_conv text[], p_device bigint[], p_install b
       from judged j left join moved m on m.conv_id = j.conv and m.device_id = j.device
 $$;
 
--- The start mark of a device new to a conversation: it moves up until the first ack of the install, never down.
+-- The start mark of a device new to a conversation: it moves up until the first ack of the install, never down. No row:
+-- a newer install of the device has a cursor here.
 create function posthorn.mark_start(p_conv text, p_device bigint, p_install bigint, p_start bigint,
-    out start_seq bigint, out delivered_seq bigint) language sql volatile as $$
+    out start_seq bigint, out delivered_seq bigint) returns setof record language sql volatile as $$
     insert into posthorn.device_cursors as dc (conv_id, device_id, epoch, install_epoch, start_seq)
     select p_conv, p_device, s.epoch, p_install, p_start from posthorn.sequence_space s
     on conflict (conv_id, device_id) do update
@@ -89,7 +90,8 @@ create function posthorn.mark_start(p_conv text, p_device bigint, p_install bigi
                             when dc.delivered_seq > 0 then dc.start_seq
                             else greatest(dc.start_seq, excluded.start_seq) end,
            delivered_seq = case when dc.install_epoch < excluded.install_epoch or dc.epoch <> excluded.epoch then 0 else dc.delivered_seq end,
-           epoch = excluded.epoch, install_epoch = greatest(dc.install_epoch, excluded.install_epoch), updated_at = clock_timestamp()
+           epoch = excluded.epoch, install_epoch = excluded.install_epoch, updated_at = clock_timestamp()
+     where dc.install_epoch <= excluded.install_epoch
     returning dc.start_seq, dc.delivered_seq
 $$;
 
