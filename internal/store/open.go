@@ -58,7 +58,7 @@ func (s *Store) OpenConversation(ctx context.Context, o posthorn.Open) (posthorn
 	switch r.code {
 	case "":
 		s.cfg.Fanout.Deliver(delivery{{Epoch: s.epoch.Load(), Event: posthorn.Event{Conv: *r.conv, Seq: 1, Kind: posthorn.KindOpen, Mid: *r.mid,
-			Sender: o.Creator, ViaServer: o.Device == 0, Cmid: o.Cmid, Data: []byte(*r.data), At: *r.at, Users: r.users}}})
+			Sender: o.Creator, ViaServer: o.Device == 0, Data: []byte(*r.data), At: *r.at, Users: r.users}}})
 		return posthorn.Opened{Conv: *r.conv, Head: *r.head}, nil
 	case "DUP":
 		return posthorn.Opened{Conv: *r.conv, Head: *r.head, Dup: true}, nil

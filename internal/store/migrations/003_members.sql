@@ -158,7 +158,7 @@ begin
         -- Somebody opened the same one in between: look again.
         continue when not found;
         insert into posthorn.events (conv_id, seq, kind, mid, sender, device_id, cmid, content_mac, data, users, msg_no, at)
-        values (conv, 1, 'open', mid, p_creator, p_device, p_cmid,
+        values (conv, 1, 'open', mid, p_creator, p_device, '', -- an open has its own space of cmids: a send may use the same one
                 posthorn.content_mac(v_key, 'open', null, null, p_conv, data, users, null), data, users, 0, at);
         insert into posthorn.memberships (conv_id, user_id, from_seq, role, sees_from)
         select conv, u, 1, case when u = p_creator then 'owner' else 'member' end, 1 from unnest(users) u;
