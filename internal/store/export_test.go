@@ -5,3 +5,6 @@ func Statements() []string { return statements }
 
 // ValidSnapshot for its fuzz target.
 var ValidSnapshot = validSnapshot
+
+// TailSQL for the test of plans.
+const TailSQL = tailSQL
