@@ -62,6 +62,9 @@ func (s *server) authenticator(c *serveCmd, dir *directory.Directory) (*identity
 		}
 		jwt.JWKS = s.jwks
 	}
+	if c.AdminKey != "" && identity.WeakAdminKey(c.AdminKey) {
+		s.log.Warn("POSTHORN_ADMIN_KEY is shorter than 32 bytes and may be guessed")
+	}
 	return identity.New(identity.Config{Store: tokenStore{dir}, AdminKey: c.AdminKey, JWT: jwt})
 }
 
