@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,28 +14,11 @@ import (
 	"github.com/posthorn/posthorn/wire"
 )
 
-// post makes an HTTP call as a server key and gives status and body.
+// post makes an HTTP call with the admin key and gives status and body.
 func (n *node) post(t *testing.T, path, key, body string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, n.server.url()+"/api/v1"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+strings.Repeat("k", 40))
-	if key != "" {
-		req.Header.Set("Idempotency-Key", key)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(b)
+	status, answer := n.request(t, strings.Repeat("k", 40), http.MethodPost, path, key, body)
+	return status, string(answer)
 }
 
 // A value that PostgreSQL cannot hold is refused before it gets there, with one code, wherever it stands.

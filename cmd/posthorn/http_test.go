@@ -12,14 +12,10 @@ import (
 	"github.com/posthorn/posthorn/wire"
 )
 
-// call makes an HTTP call as whoever the bearer is and decodes the answer.
-func (n *node) call(t *testing.T, bearer, method, path, key, body string) (status int, answer map[string]any) {
+// request makes an HTTP call as whoever the bearer is.
+func (n *node) request(t *testing.T, bearer, method, path, key, body string) (status int, answer []byte) {
 	t.Helper()
-	var r io.Reader
-	if body != "" {
-		r = strings.NewReader(body)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), method, n.server.url()+"/api/v1"+path, r)
+	req, err := http.NewRequestWithContext(t.Context(), method, n.server.url()+"/api/v1"+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,16 +28,22 @@ func (n *node) call(t *testing.T, bearer, method, path, key, body string) (statu
 		t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
+	if answer, err = io.ReadAll(resp.Body); err != nil {
 		t.Fatal(err)
 	}
+	return resp.StatusCode, answer
+}
+
+// call is request with the answer decoded.
+func (n *node) call(t *testing.T, bearer, method, path, key, body string) (status int, answer map[string]any) {
+	t.Helper()
+	status, b := n.request(t, bearer, method, path, key, body)
 	if len(b) > 0 {
 		if err := json.Unmarshal(b, &answer); err != nil {
 			t.Fatalf("%s %s: %v in %s", method, path, err, b)
 		}
 	}
-	return resp.StatusCode, answer
+	return status, answer
 }
 
 // The life of a conversation over HTTP on a real database, with sockets that watch it.

@@ -58,6 +58,11 @@ select h.snapshot, h.mark, h.epoch, h.read_only, t.source, t.origin, t.batch, t.
   cross join lateral (select * from posthorn.events e where e.conv_id = r.conv and e.seq between r.lo and r.hi) e
  order by e.conv_id, e.seq`
 
+	// The periods of a user, who follows, in conversation c, as four arrays; see periodColumns.
+	periodsOf = `select array_agg(m.from_seq order by m.from_seq) as froms, array_agg(coalesce(m.to_seq, 0) order by m.from_seq) as tos,
+           array_agg(m.sees_from order by m.from_seq) as sees, array_agg(m.role order by m.from_seq) as roles
+      from posthorn.memberships m where m.conv_id = c.conv_id and m.user_id = `
+
 	// What a viewer may see of a conversation, in one snapshot; at last whether the device has a newer install.
 	viewSQL = `select c.kind, c.title, c.floor_seq, s.epoch, posthorn.head(c.conv_id),
        p.froms, p.tos, p.sees, p.roles,
@@ -68,9 +73,7 @@ select h.snapshot, h.mark, h.epoch, h.read_only, t.source, t.origin, t.batch, t.
   from posthorn.conversations c
   cross join posthorn.sequence_space s
   left join lateral (
-    select array_agg(m.from_seq order by m.from_seq) as froms, array_agg(coalesce(m.to_seq, 0) order by m.from_seq) as tos,
-           array_agg(m.sees_from order by m.from_seq) as sees, array_agg(m.role order by m.from_seq) as roles
-      from posthorn.memberships m where m.conv_id = c.conv_id and m.user_id = $2) p on true
+    ` + periodsOf + `$2) p on true
   left join posthorn.device_cursors dc
     on dc.conv_id = c.conv_id and dc.device_id = $3 and dc.install_epoch = $4 and dc.epoch = s.epoch
  where c.conv_id = $1`
@@ -117,9 +120,7 @@ select h.snapshot, h.mark, h.epoch, h.read_only, t.source, t.origin, t.batch, t.
   join posthorn.conversations c on c.conv_id = mine.conv_id
   cross join posthorn.sequence_space s
   cross join lateral (
-    select array_agg(m.from_seq order by m.from_seq) as froms, array_agg(coalesce(m.to_seq, 0) order by m.from_seq) as tos,
-           array_agg(m.sees_from order by m.from_seq) as sees, array_agg(m.role order by m.from_seq) as roles
-      from posthorn.memberships m where m.conv_id = c.conv_id and m.user_id = $1) p
+    ` + periodsOf + `$1) p
   cross join lateral (select posthorn.visible_head(c.conv_id, c.kind, $1, nullif(p.tos[cardinality(p.tos)], 0),
            p.roles[cardinality(p.roles)], posthorn.head(c.conv_id)) as vhead) v
   left join posthorn.device_cursors dc
@@ -156,9 +157,7 @@ select h.snapshot, h.mark, h.epoch, h.read_only, t.source, t.origin, t.batch, t.
   join posthorn.conversations c on c.conv_id = mine.conv_id
   cross join posthorn.sequence_space s
   cross join lateral (
-    select array_agg(m.from_seq order by m.from_seq) as froms, array_agg(coalesce(m.to_seq, 0) order by m.from_seq) as tos,
-           array_agg(m.sees_from order by m.from_seq) as sees, array_agg(m.role order by m.from_seq) as roles
-      from posthorn.memberships m where m.conv_id = c.conv_id and m.user_id = $1) p
+    ` + periodsOf + `$1) p
   cross join lateral (select posthorn.visible_head(c.conv_id, c.kind, $1, nullif(p.tos[cardinality(p.tos)], 0),
            p.roles[cardinality(p.roles)], posthorn.head(c.conv_id)) as vhead) v
   left join posthorn.device_cursors dc
@@ -171,9 +170,7 @@ select h.snapshot, h.mark, h.epoch, h.read_only, t.source, t.origin, t.batch, t.
   from unnest($2::text[]) u (user_id)
   join posthorn.conversations c on c.conv_id = $1
   cross join lateral (
-    select array_agg(m.from_seq order by m.from_seq) as froms, array_agg(coalesce(m.to_seq, 0) order by m.from_seq) as tos,
-           array_agg(m.sees_from order by m.from_seq) as sees, array_agg(m.role order by m.from_seq) as roles
-      from posthorn.memberships m where m.conv_id = c.conv_id and m.user_id = u.user_id) p
+    ` + periodsOf + `u.user_id) p
  where p.froms is not null`
 
 	ackBatchSQL = `select codes, seqs from posthorn.ack_batch($1, $2, $3, $4)`
