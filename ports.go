@@ -15,6 +15,11 @@ type Viewer struct {
 	DeviceID int64 // 0: no device
 	Install  int64
 	Server   bool // a server key: sees everything, is not asked for membership or role
+
+	// Epoch of the session: the seqs that its frames name count in no other (E1). 0: no session.
+	Epoch int64
+	// Generation of the device's route: of two connections the one with the higher lives (G1). 0: no session.
+	Generation int64
 }
 
 // Op is one request that writes to a conversation's log. Ops of one conversation are carried out in the order in which
@@ -30,6 +35,7 @@ type Op struct {
 	Data      []byte
 	ReplyTo   int64
 	Target    int64
+	Epoch     int64    // the epoch in which ReplyTo and Target name something; 0: whichever is in force
 	Users     []string // join, leave
 	Role      Role     // join: the role of those who come in
 	Title     string   // meta
@@ -170,13 +176,13 @@ type Hello struct {
 	Device  string
 	Install *int64 // nil: the server assigns the next
 	Resume  string // "" : absent
+	Epoch   int64  // the newest one that the client has seen; 0: none
 }
 
 // Session answers Hello.
 type Session struct {
 	Viewer Viewer
 	Resume string // the renewed nonce
-	Epoch  int64
 }
 
 // Log is what the gateway and the HTTP calls ask of the message store.
@@ -186,6 +192,9 @@ type Log interface {
 	OpenConversation(ctx context.Context, o Open) (Opened, error)
 	Hello(ctx context.Context, h Hello) (Session, error)
 	FirstFrame(s Session) // the client has stored the new nonce: the previous one is void; never blocks
+	// Registered says that the fan-out knows the session's connection now. If a newer one was made elsewhere meanwhile,
+	// Fanout.Replaced follows; never blocks.
+	Registered(s Session)
 	Conversations(ctx context.Context, v Viewer, q ListQuery) (List, error)
 	Page(ctx context.Context, v Viewer, q PageQuery) (Page, error)
 	Members(ctx context.Context, v Viewer, conv, after string, limit int) (members []MemberInfo, next string, err error)
@@ -213,6 +222,32 @@ type Fanout interface {
 	Delivered(deviceID int64, conv string, delivered int64)
 	// Revoked closes the connections of a device with bye UNAUTHENTICATED.
 	Revoked(deviceID int64)
+	// Replaced closes the connection of a device with bye REPLACED if its generation is lower.
+	Replaced(deviceID, generation int64)
+	// Devices lists who is connected here.
+	Devices() []Viewer
+	// NewEpoch closes every connection with bye NEW_EPOCH and forgets all conversations.
+	NewEpoch()
+
+	// Behind tells from which seq on a conversation that is known to reach head has not been fanned out here; 0: nobody
+	// here follows it, or nothing is missing.
+	Behind(conv string, head int64) (from int64)
+	// Unaware tells whether one of the users is connected here and was not told that they came into the conversation at
+	// seq or later.
+	Unaware(conv string, users []string, seq int64) bool
+	// Caught gives up to n cursors of which the fan-out believes that they have caught up; Correct takes what is stored
+	// of them instead and tells how many were wrong.
+	Caught(n int) []Claim
+	Correct(stored []Claim) (wrong int)
+}
+
+// Claim says that a device has acked all of a conversation that it was given.
+type Claim struct {
+	DeviceID  int64
+	Install   int64
+	Conv      string
+	Head      int64 // up to here it was given events
+	Delivered int64 // filled in by the store: what it has acked
 }
 
 // View is what the hub must know of a user in a conversation to push and to notice loss.

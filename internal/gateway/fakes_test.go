@@ -25,17 +25,18 @@ type fakeLog struct {
 
 	pageBody string // of the one event of each page; "": no event
 
-	mu      sync.Mutex // guards what follows
-	heads   map[string]int64
-	cmids   map[string]int64
-	cursors map[string]int64
-	held    []*posthorn.Op
-	firsts  int
-	hellos  []posthorn.Hello
-	ops     int
-	pages   []posthorn.PageQuery
-	lists   []posthorn.ListQuery
-	acks    int
+	mu         sync.Mutex // guards what follows
+	heads      map[string]int64
+	cmids      map[string]int64
+	cursors    map[string]int64
+	held       []*posthorn.Op
+	firsts     int
+	registered int
+	hellos     []posthorn.Hello
+	ops        int
+	pages      []posthorn.PageQuery
+	lists      []posthorn.ListQuery
+	acks       int
 }
 
 func newFakes() (*fakeLog, *fakeHub) {
@@ -147,12 +148,14 @@ func (l *fakeLog) Hello(ctx context.Context, h posthorn.Hello) (posthorn.Session
 		install = *h.Install
 	}
 	return posthorn.Session{
-		Viewer: posthorn.Viewer{User: h.User, Device: h.Device, DeviceID: int64(len(h.Device)), Install: install},
-		Resume: "nonce", Epoch: 7,
+		Viewer: posthorn.Viewer{User: h.User, Device: h.Device, DeviceID: int64(len(h.Device)), Install: install, Epoch: 7},
+		Resume: "nonce",
 	}, nil
 }
 
 func (l *fakeLog) FirstFrame(posthorn.Session) { l.locked(func() { l.firsts++ }) }
+
+func (l *fakeLog) Registered(posthorn.Session) { l.locked(func() { l.registered++ }) }
 
 func (l *fakeLog) Conversations(ctx context.Context, _ posthorn.Viewer, q posthorn.ListQuery) (posthorn.List, error) {
 	l.locked(func() { l.lists = append(l.lists, q) })

@@ -71,7 +71,7 @@ func (s *socket) hello(ctx context.Context, h *wire.Hello) (posthorn.Session, er
 	if h.Install != nil {
 		install = h.Install
 	}
-	return s.g.cfg.Log.Hello(ctx, posthorn.Hello{User: user, Device: device, Install: install, Resume: h.Resume})
+	return s.g.cfg.Log.Hello(ctx, posthorn.Hello{User: user, Device: device, Install: install, Resume: h.Resume, Epoch: h.Epoch})
 }
 
 func (s *socket) welcome(rid string) *wire.Welcome {
@@ -79,6 +79,6 @@ func (s *socket) welcome(rid string) *wire.Welcome {
 	return &wire.Welcome{
 		RID: rid, User: v.User, Device: v.Device, InstallEpoch: v.Install, Resume: s.session.Resume,
 		HeartbeatMS: s.g.limits.Heartbeat.Milliseconds(), MaxFrame: int64(s.g.limits.FrameIn),
-		Gateway: s.g.cfg.GatewayID, Epoch: s.session.Epoch,
+		Gateway: s.g.cfg.GatewayID, Epoch: v.Epoch,
 	}
 }

@@ -29,6 +29,7 @@ func (s *socket) readLoop() {
 	s.live.watch()
 	s.g.cfg.Hub.Register(s)
 	defer s.leave()
+	s.g.cfg.Log.Registered(s.session)
 	for first := true; ; first = false {
 		f, bad, err := s.read()
 		if err != nil {

@@ -29,7 +29,7 @@ func change(_ context.Context, r *request, f wire.Frame) {
 
 func (r *request) submit(op *posthorn.Op) {
 	v := r.s.session.Viewer
-	op.Sender, op.DeviceID, op.Origin, op.Submitted = v.User, v.DeviceID, r.s, time.Now()
+	op.Sender, op.DeviceID, op.Epoch, op.Origin, op.Submitted = v.User, v.DeviceID, v.Epoch, r.s, time.Now()
 	op.Done = func(o posthorn.Outcome) {
 		if o.Err != nil {
 			r.fail(o.Err)

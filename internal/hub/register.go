@@ -20,6 +20,10 @@ func (h *Hub) Register(s posthorn.Socket) {
 		if old.sock == s {
 			return
 		}
+		if old.viewer.Generation > v.Generation { // this hello was the earlier one, and took longer
+			s.Close(posthorn.CodeReplaced)
+			return
+		}
 		h.detach(old)
 		old.sock.Close(posthorn.CodeReplaced)
 	}
@@ -44,6 +48,30 @@ func (h *Hub) Revoked(deviceID int64) {
 		c.sock.Close(posthorn.CodeUnauthenticated)
 	}
 }
+
+// Replaced closes the connection of a device that has a newer one, here or elsewhere.
+func (h *Hub) Replaced(deviceID, generation int64) {
+	h.lock()
+	defer h.unlock()
+	if c := h.devices[deviceID]; c != nil && c.viewer.Generation < generation {
+		h.detach(c)
+		c.sock.Close(posthorn.CodeReplaced)
+	}
+}
+
+// Devices lists who is connected here.
+func (h *Hub) Devices() []posthorn.Viewer {
+	h.lock()
+	defer h.unlock()
+	all := make([]posthorn.Viewer, 0, len(h.devices))
+	for _, c := range h.devices {
+		all = append(all, c.viewer)
+	}
+	return all
+}
+
+// NewEpoch closes everything: history may have been rewound, and what is known here belongs to another past (E1).
+func (h *Hub) NewEpoch() { h.CloseAll(posthorn.CodeNewEpoch) }
 
 // CloseAll closes every connection and forgets what was known of conversations, so that after a new epoch all is read
 // anew. New connections may register.

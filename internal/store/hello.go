@@ -14,7 +14,7 @@ func (s *Store) Hello(ctx context.Context, h posthorn.Hello) (posthorn.Session, 
 	if h.Resume != "" {
 		resume = &h.Resume
 	}
-	err := s.pool.QueryRow(ctx, s.sql(helloSQL), h.User, h.Device, h.Install, resume).Scan(&code, &sess.Viewer.DeviceID, &sess.Viewer.Install, &sess.Resume, &sess.Epoch)
+	err := s.pool.QueryRow(ctx, s.sql(helloSQL), h.User, h.Device, h.Install, resume).Scan(&code, &sess.Viewer.DeviceID, &sess.Viewer.Install, &sess.Resume, &sess.Viewer.Epoch)
 	if err != nil {
 		return posthorn.Session{}, readError(err)
 	}
@@ -29,6 +29,9 @@ func (s *Store) Hello(ctx context.Context, h posthorn.Hello) (posthorn.Session, 
 
 // FirstFrame notes that the client has stored its new nonce; the previous one is void from the next flush on.
 func (s *Store) FirstFrame(sess posthorn.Session) { s.acks.first(sess) }
+
+// Registered will tell when a newer connection of the device was made elsewhere meanwhile.
+func (s *Store) Registered(posthorn.Session) {}
 
 // staleInstall refuses the frames of an install that another one has replaced (I1).
 func staleInstall() error {

@@ -21,10 +21,16 @@ type listener struct {
 	heads  map[string]int64
 	news   chan struct{}
 	moved  map[string]int64
+
+	replaced map[int64]int64
+	devices  []posthorn.Viewer
+	claims   []posthorn.Claim
+	epochs   int
+	wrong    int
 }
 
 func newListener() *listener {
-	return &listener{events: map[string]map[int64]posthorn.Event{}, heads: map[string]int64{}, news: make(chan struct{}, 1), moved: map[string]int64{}}
+	return &listener{events: map[string]map[int64]posthorn.Event{}, heads: map[string]int64{}, news: make(chan struct{}, 1), moved: map[string]int64{}, replaced: map[int64]int64{}}
 }
 
 func (l *listener) Deliver(d []posthorn.Committed) {
@@ -69,6 +75,59 @@ func (l *listener) Delivered(device int64, conv string, n int64) {
 }
 
 func (l *listener) Revoked(int64) {}
+
+func (l *listener) Replaced(device, generation int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.replaced[device] = max(l.replaced[device], generation)
+}
+
+func (l *listener) Devices() []posthorn.Viewer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.devices
+}
+
+func (l *listener) NewEpoch() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.epochs++
+	l.events, l.heads = map[string]map[int64]posthorn.Event{}, map[string]int64{}
+}
+
+func (l *listener) Behind(conv string, head int64) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if have, ok := l.heads[conv]; ok && have < head {
+		return have + 1
+	}
+	return 0
+}
+
+func (l *listener) Unaware(conv string, users []string, _ int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, known := l.heads[conv]
+	return !known && len(users) > 0
+}
+
+func (l *listener) Caught(int) []posthorn.Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.claims
+}
+
+func (l *listener) Correct(stored []posthorn.Claim) (wrong int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range stored {
+		if c.Delivered < c.Head {
+			wrong++
+		}
+	}
+	l.wrong += wrong
+	return wrong
+}
 
 // awaitHead waits until every event up to head has come.
 func (l *listener) awaitHead(t *testing.T, conv string, head int64) {
