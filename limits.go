@@ -50,6 +50,11 @@ type Limits struct {
 	TailPollMax   time.Duration
 	FoldInterval  time.Duration
 
+	GatewayLease time.Duration
+	GatewayBeat  time.Duration
+	TailKeep     time.Duration
+	ConsumerKeep time.Duration
+
 	Drain          time.Duration
 	Connections    int
 	ReconnectMax   time.Duration
@@ -71,6 +76,7 @@ func DefaultLimits() Limits {
 		SweepInterval: 5 * time.Second, SweepGrace: 300 * time.Millisecond, HoldGap: time.Second, HubBuffer: 4096,
 		AckFlush: 30 * time.Millisecond, AckStretched: 2 * time.Second, AckedDelay: 150 * time.Millisecond,
 		TailPollMin: 20 * time.Millisecond, TailPollMax: time.Second, FoldInterval: 5 * time.Second,
+		GatewayLease: 15 * time.Second, GatewayBeat: 3 * time.Second, TailKeep: time.Hour, ConsumerKeep: 24 * time.Hour,
 		Drain: 10 * time.Second, Connections: 10, ReconnectMax: 10 * time.Second, RequestTimeout: 10 * time.Second,
 		AckEvery: 4, AckAfter: 200 * time.Millisecond,
 	}
@@ -112,6 +118,12 @@ func (l Limits) LimitTable() []Limit {
 		{"ack flush", l.AckFlush.String() + ", stretched to " + l.AckStretched.String() + " while old transactions hold back pruning", "`acked` is written after it; without traffic at the latest " + l.AckedDelay.String() + " later"},
 		{"tail poll", l.TailPollMin.String() + "–" + l.TailPollMax.String() + ", adaptive (`--tail-poll-max`)", "behind the doorbell"},
 		{"fold of conversation heads", l.FoldInterval.String(), "held back while old transactions are open"},
+		{"audit of heads and cursors", "every 10 sweeps", "what the tail or the lag set missed is pushed or hinted, counted and alarmed"},
+		{"gateway lease / heartbeat", l.GatewayLease.String() + " (`--lease`) / a fifth of it", "without the database for two thirds of the lease a gateway suspends: no pushes, no acks, `UNAVAILABLE`; sockets stay"},
+		{"new timeline of the database", "at most one lease", "hello and send get `UNAVAILABLE` until the gateways have compared it with what they have seen"},
+		{"epoch that a client presents", "the database's time in ms + 1 day; one an installation in 10 min", "not believed / the next ones wait"},
+		{"log tail kept", l.TailKeep.String() + ", behind a named consumer up to " + l.ConsumerKeep.String(), "a gateway that was away for longer compares heads; `since` of an older list gives the whole list"},
+		{"hellos waiting per gateway / in one transaction", "8192 / 256", "`UNAVAILABLE` / the rest goes into the next one"},
 		{"drain on SIGTERM", l.Drain.String(), "exit 0; a second signal ends at once"},
 		{"connections to PostgreSQL per gateway", fmt.Sprintf("%d + listener", l.Connections), "wait, then `UNAVAILABLE`"},
 		{"reconnect spread told by `reconnect_ms`", "random up to " + l.ReconnectMax.String(), "grows with the number of sockets"},

@@ -226,8 +226,9 @@ type Fanout interface {
 	Replaced(deviceID, generation int64)
 	// Devices lists who is connected here.
 	Devices() []Viewer
-	// NewEpoch closes every connection with bye NEW_EPOCH and forgets all conversations.
-	NewEpoch()
+	// NewEpoch closes every connection of another epoch with bye NEW_EPOCH and forgets all conversations. From then on
+	// neither connections nor events of another epoch are taken.
+	NewEpoch(epoch int64)
 
 	// Behind tells from which seq on a conversation that is known to reach head has not been fanned out here; 0: nobody
 	// here follows it, or nothing is missing.

@@ -23,6 +23,18 @@ type databaseFlags struct {
 // urlFile is where a server tells the tools of the private database.
 func (d databaseFlags) urlFile() string { return filepath.Join(d.Data, "database-url") }
 
+// witnessFile is where this gateway keeps what the database must still hold; "" where there is no folder to keep it in.
+func (d databaseFlags) witnessFile(log *slog.Logger) string {
+	if d.Data == "" {
+		return ""
+	}
+	if err := os.MkdirAll(d.Data, 0o755); err != nil {
+		log.Warn("what this gateway has seen is kept in memory only", "error", err)
+		return ""
+	}
+	return filepath.Join(d.Data, "witness.json")
+}
+
 // url finds the database for tools: the flag, or the one that a server runs below the data folder.
 func (d databaseFlags) url() (string, error) {
 	if d.DatabaseURL != "" {

@@ -58,7 +58,7 @@ type node struct {
 // serve starts a server with the flags' defaults, changed by edit.
 func serve(t *testing.T, url string, edit ...func(*serveCmd)) *node {
 	t.Helper()
-	c := &serveCmd{Listen: "127.0.0.1:0", Doorbell: "notify", Channel: "im_events", Sweep: 5 * time.Second, TailPollMax: time.Second, AdminKey: strings.Repeat("k", 40)}
+	c := &serveCmd{Listen: "127.0.0.1:0", Doorbell: "notify", Channel: "im_events", Sweep: 5 * time.Second, TailPollMax: time.Second, Lease: 15 * time.Second, AdminKey: strings.Repeat("k", 40)}
 	c.DatabaseURL, c.Schema = url, "posthorn"
 	for _, f := range edit {
 		f(c)

@@ -25,6 +25,7 @@ type cli struct {
 
 	Serve   serveCmd   `cmd:"" help:"Run the server, with a private PostgreSQL unless --database-url names one."`
 	Migrate migrateCmd `cmd:"" help:"Bring the database schema up to date."`
+	Adopt   adoptCmd   `cmd:"" help:"Vouch that this database goes on where another one stopped."`
 	User    userCmd    `cmd:"" help:"Make and list users."`
 	Token   tokenCmd   `cmd:"" help:"Make a device token."`
 	Key     keyCmd     `cmd:"" help:"Make, list and revoke server keys."`

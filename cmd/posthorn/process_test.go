@@ -71,7 +71,7 @@ func spawn(t *testing.T, args ...string) *process {
 	p := &process{stderr: &lockedBuffer{}, exited: make(chan error, 1)}
 	p.cmd = exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0", "--ready-file", ready}, args...)...)
 	p.cmd.Stderr = p.stderr
-	p.cmd.Env = append(os.Environ(), "POSTHORN_ADMIN_KEY="+strings.Repeat("k", 40))
+	p.cmd.Env = append(os.Environ(), "POSTHORN_ADMIN_KEY="+strings.Repeat("k", 40), "POSTHORN_DATA="+filepath.Dir(ready))
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

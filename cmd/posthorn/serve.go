@@ -23,6 +23,7 @@ type serveCmd struct {
 	Channel     string        `help:"Channel of the doorbell, at most 63 bytes." default:"im_events"`
 	Sweep       time.Duration `help:"How often devices that lag get a hint; 0 switches it off. IM_SWEEP_MS is understood." default:"5s"`
 	TailPollMax time.Duration `help:"Longest interval of the poll behind the doorbell." default:"1s"`
+	Lease       time.Duration `help:"A gateway that is without the database for two thirds of it suspends its sockets." default:"15s"`
 	Origins     []string      `help:"Pages of other origins that may connect (scheme://host[:port])." placeholder:"ORIGIN"`
 	Compression bool          `help:"Accept permessage-deflate."`
 	ReadyFile   string        `help:"Write the server's URL here once it is ready." placeholder:"FILE"`
@@ -73,6 +74,9 @@ func (c *serveCmd) check() error {
 	if c.Sweep < 0 || c.TailPollMax <= 0 {
 		return errors.New("--sweep and --tail-poll-max must not be negative")
 	}
+	if c.Lease < 500*time.Millisecond {
+		return errors.New("--lease must be at least 500ms")
+	}
 	if ms := os.Getenv("IM_SWEEP_MS"); ms != "" {
 		n, err := strconv.ParseUint(ms, 10, 31)
 		if err != nil {
@@ -87,6 +91,7 @@ func (c *serveCmd) limits() posthorn.Limits {
 	l := posthorn.DefaultLimits()
 	l.SweepInterval = c.Sweep
 	l.TailPollMax = c.TailPollMax
+	l.GatewayLease, l.GatewayBeat = c.Lease, c.Lease/5
 	l.TailPollMin = min(l.TailPollMin, l.TailPollMax)
 	return l
 }

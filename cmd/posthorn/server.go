@@ -63,7 +63,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (s *server,
 	}
 	limits := c.limits()
 	s.store, err = store.New(store.Config{URL: url, Schema: c.Schema, Channel: c.Channel, Poll: c.Doorbell == "poll", Gateway: s.gatewayID,
-		Limits: limits, AllowUnsafe: c.Dev, Logger: log})
+		Limits: limits, AllowUnsafe: c.Dev, Logger: log, Witness: c.witnessFile(log)})
 	if err != nil {
 		return s, err
 	}

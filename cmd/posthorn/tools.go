@@ -26,6 +26,28 @@ func (c *migrateCmd) Run(ctx context.Context) error {
 	return store.Migrate(ctx, url, c.Schema)
 }
 
+type adoptCmd struct{ databaseFlags }
+
+// Run vouches for a move to another cluster, before any server runs on it.
+func (c *adoptCmd) Run(ctx context.Context, out io.Writer) error {
+	url, err := c.url()
+	if err != nil {
+		return err
+	}
+	if err := store.Migrate(ctx, url, c.Schema); err != nil {
+		return err
+	}
+	told, err := store.Adopt(ctx, url, c.Schema)
+	switch {
+	case err != nil:
+		return fmt.Errorf("adopt: %w", err)
+	case told == "":
+		told = "nothing to adopt: this cluster and timeline are known already"
+	}
+	_, err = fmt.Fprintln(out, told)
+	return err
+}
+
 // open is for tools that work on the database beside a running server.
 func (d databaseFlags) open(ctx context.Context) (*directory.Directory, func(), error) {
 	url, err := d.url()

@@ -16,7 +16,18 @@ func (h *Hub) Deliver(events []posthorn.Committed) {
 		if c.Op != nil {
 			it.origin = c.Op.Origin
 		}
+		if h.foreign(c.Epoch) {
+			h.disown(&it)
+			continue
+		}
 		h.deliver(&it)
+	}
+}
+
+// disown answers the op of an event that was committed in an epoch that has ended: it may be gone, the resend finds out.
+func (h *Hub) disown(it *item) {
+	if op := it.op; op != nil && op.Done != nil {
+		op.Done(posthorn.Outcome{Err: posthorn.ErrUnknown})
 	}
 }
 

@@ -54,6 +54,7 @@ type Hub struct {
 	ctx     context.Context // nil before Start
 	cancel  context.CancelFunc
 	stopped bool
+	epoch   int64 // 0: not told yet
 }
 
 var _ posthorn.Fanout = (*Hub)(nil)

@@ -16,6 +16,10 @@ func (h *Hub) Register(s posthorn.Socket) {
 		s.Close(posthorn.CodeShuttingDown)
 		return
 	}
+	if h.foreign(v.Epoch) {
+		s.Close(posthorn.CodeNewEpoch)
+		return
+	}
 	if old := h.devices[v.DeviceID]; old != nil {
 		if old.sock == s {
 			return
@@ -70,14 +74,30 @@ func (h *Hub) Devices() []posthorn.Viewer {
 	return all
 }
 
-// NewEpoch closes everything: history may have been rewound, and what is known here belongs to another past (E1).
-func (h *Hub) NewEpoch() { h.CloseAll(posthorn.CodeNewEpoch) }
+// NewEpoch closes everything: history may have been rewound, and what is known here belongs to another past (E1). What is
+// still on its way from there is not taken any more, see Register and Deliver.
+func (h *Hub) NewEpoch(epoch int64) {
+	h.lock()
+	defer h.unlock()
+	if h.epoch == epoch {
+		return
+	}
+	h.epoch = epoch
+	h.closeAll(posthorn.CodeNewEpoch)
+}
+
+// foreign tells whether something belongs to another epoch; 0 stands for none.
+func (h *Hub) foreign(epoch int64) bool { return epoch != 0 && h.epoch != 0 && epoch != h.epoch }
 
 // CloseAll closes every connection and forgets what was known of conversations, so that after a new epoch all is read
 // anew. New connections may register.
 func (h *Hub) CloseAll(code posthorn.Code) {
 	h.lock()
 	defer h.unlock()
+	h.closeAll(code)
+}
+
+func (h *Hub) closeAll(code posthorn.Code) {
 	for _, c := range h.devices {
 		h.detach(c)
 		c.sock.Close(code)

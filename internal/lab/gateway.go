@@ -47,7 +47,8 @@ func withFlags(flags ...string) setting {
 func (t *trial) gateway(name string, settings ...setting) *gateway {
 	ready := filepath.Join(t.dir, "ready-"+name)
 	prog := program{name: name, path: t.opt.Program, args: []string{"serve", "--listen", "127.0.0.1:0", "--ready-file", ready, "--log-level", "debug"},
-		env: []string{"POSTHORN_DATABASE_URL=" + t.db.url, "POSTHORN_ADMIN_KEY=" + t.key}} // not on the command line, which others can read
+		env: []string{"POSTHORN_DATABASE_URL=" + t.db.url, "POSTHORN_ADMIN_KEY=" + t.key, // not on the command line, which others can read
+			"POSTHORN_DATA=" + filepath.Join(t.dir, "data-"+name)}}
 	for _, set := range settings {
 		set(&prog)
 	}

@@ -17,6 +17,7 @@ import (
 type ackKey struct {
 	device  int64
 	install int64
+	epoch   int64 // of the session: a seq counts in no other
 	conv    string
 }
 
@@ -63,7 +64,10 @@ func (q *ackQueue) init(l posthorn.Limits) {
 
 // SubmitAck queues an ack; Done is called after the flush that holds it has committed.
 func (s *Store) SubmitAck(a posthorn.Ack) {
-	err := s.acks.add(ackKey{a.Viewer.DeviceID, a.Viewer.Install, a.Conv}, part{a.Seq, a.Done})
+	err := s.current(a.Viewer.Epoch)
+	if err == nil {
+		err = s.acks.add(ackKey{a.Viewer.DeviceID, a.Viewer.Install, a.Viewer.Epoch, a.Conv}, part{a.Seq, a.Done})
+	}
 	if err != nil && a.Done != nil {
 		a.Done(0, err)
 	}
@@ -185,7 +189,14 @@ func (s *Store) flushAcks() error {
 	}
 	keys := make([]ackKey, 0, len(acks))
 	for k := range acks {
+		if err := s.current(k.epoch); err != nil {
+			s.turnAway(acks[k], err)
+			continue
+		}
 		keys = append(keys, k)
+	}
+	if len(keys) == 0 {
+		return nil
 	}
 	return s.flushKeys(ctx, keys, acks)
 }
@@ -220,12 +231,16 @@ func (s *Store) flushKeys(ctx context.Context, keys []ackKey, acks map[ackKey]*p
 }
 
 func (s *Store) writeAcks(ctx context.Context, convs []string, devices, installs, seqs []int64) (codes []string, stored []int64, err error) {
+	args, err := s.guarded(convs, devices, installs, seqs)
+	if err != nil {
+		return nil, nil, err
+	}
 	tx, err := s.pool.Begin(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if err = tx.QueryRow(ctx, s.sql(ackBatchSQL), convs, devices, installs, seqs).Scan(&codes, &stored); err != nil {
+	if err = tx.QueryRow(ctx, s.sql(ackBatchSQL), args...).Scan(&codes, &stored); err != nil {
 		return nil, nil, err
 	}
 	if _, err = fault.Hit(fault.AckBeforeCommit); err != nil {
@@ -238,15 +253,20 @@ func (s *Store) writeAcks(ctx context.Context, convs []string, devices, installs
 	return codes, stored, err
 }
 
+// turnAway answers acks that mean nothing any more.
+func (s *Store) turnAway(p *pendingAck, err error) {
+	for _, x := range p.parts {
+		if x.done != nil {
+			x.done(0, err)
+		}
+	}
+}
+
 // keep puts acks back after a failed flush; who has waited long is told to come again, the seq stays.
 func (s *Store) keep(k ackKey, p *pendingAck, err error) {
 	if time.Since(p.since) > ackPromise {
 		top := p.top()
-		for _, x := range p.parts {
-			if x.done != nil {
-				x.done(0, unavailable("the database is away", err))
-			}
-		}
+		s.turnAway(p, unavailable("the database is away", err))
 		p = &pendingAck{parts: []part{{seq: top}}, since: p.since}
 	}
 	s.acks.putBack(k, p)

@@ -185,7 +185,7 @@ func (q *queue) drained() bool {
 // runBatcher drains the queue: one transaction in flight, no delay; what arrives meanwhile is the next batch.
 func (s *Store) runBatcher() {
 	defer s.senders.Done()
-	w := s.newWriter()
+	w := s.newWriter("batch")
 	defer w.close()
 	for {
 		batch := s.queue.take()

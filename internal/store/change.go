@@ -41,6 +41,10 @@ func act(op *posthorn.Op) posthorn.Act {
 
 // change carries out a join, a leave or a new title; false: the conversation stayed locked.
 func (s *Store) change(w *writer, op *posthorn.Op, wait time.Duration) bool {
+	if err := s.current(op.Epoch); err != nil {
+		op.Done(posthorn.Outcome{Err: err})
+		return true
+	}
 	batch := s.tail.begin()
 	var r changeResult
 	var title, role *string
@@ -57,7 +61,9 @@ func (s *Store) change(w *writer, op *posthorn.Op, wait time.Duration) bool {
 	err := w.tx(fault.SendBeforeCommit, s.sql(changeSQL), []any{s.cfg.Gateway, batch, s.cfg.Channel, lockText(wait), op.Conv, string(op.Kind), string(act(op)), op.Sender,
 		absent0(op.DeviceID), op.AsServer, op.Cmid, users, role, title,
 		int64(s.cfg.Limits.GroupMembers), int64(s.cfg.Limits.ChannelMembers)}, r.scan)
-	s.tail.end(batch, errors.Is(err, posthorn.ErrUnknown))
+	if err != nil {
+		s.tail.end(batch, errors.Is(err, posthorn.ErrUnknown))
+	}
 	var pg *pgconn.PgError
 	switch {
 	case errors.As(err, &pg) && pg.Code == lockNotAvailable:
@@ -67,14 +73,16 @@ func (s *Store) change(w *writer, op *posthorn.Op, wait time.Duration) bool {
 		op.Done(posthorn.Outcome{Err: err})
 		return true
 	case err != nil:
-		op.Done(posthorn.Outcome{Err: readError(err)})
+		op.Done(posthorn.Outcome{Err: s.readError(err)})
 		return true
 	}
-	s.tail.own(w, r.pid)
-	s.epoch.Store(r.epoch)
+	s.committed(w, batch, r.pid, r.tx, r.epoch)
+	if r.code == "" {
+		s.out <- delivery{batch, []posthorn.Committed{{Event: r.event(op), Prev: *r.prev, Op: op, Epoch: r.epoch}}}
+		return true
+	}
+	s.tail.end(batch, false)
 	switch r.code {
-	case "":
-		s.out <- delivery{{Event: r.event(op), Prev: *r.prev, Op: op, Epoch: r.epoch}}
 	case "DUP":
 		op.Done(posthorn.Outcome{Conv: op.Conv, Seq: *r.seq, Mid: *r.mid, Dup: true, Epoch: r.epoch, At: *r.at})
 	default:

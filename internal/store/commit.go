@@ -35,6 +35,9 @@ func (s *Store) sendBatch(w *writer, ops []*posthorn.Op, wait time.Duration, ski
 		finish(ops, posthorn.Outcome{Err: unavailable("injected fault", err)})
 		return nil
 	}
+	if ops = s.ofThisEpoch(ops); len(ops) == 0 {
+		return nil
+	}
 	leaders, followers := fold(ops)
 	err := s.sendRows(w, leaders, followers, wait, false, &locked)
 	if errors.Is(err, errLocked) && skip {
@@ -47,6 +50,25 @@ func (s *Store) sendBatch(w *writer, ops []*posthorn.Op, wait time.Duration, ski
 		locked = inOrder(ops, locked)
 	}
 	return locked
+}
+
+// ofThisEpoch turns away what was asked in sessions of another one. The guard holds the transaction to the same epoch.
+func (s *Store) ofThisEpoch(ops []*posthorn.Op) []*posthorn.Op {
+	for i, op := range ops {
+		if s.current(op.Epoch) == nil {
+			continue
+		}
+		kept := append([]*posthorn.Op(nil), ops[:i]...)
+		for _, op := range ops[i:] {
+			if err := s.current(op.Epoch); err != nil {
+				op.Done(posthorn.Outcome{Err: err})
+			} else {
+				kept = append(kept, op)
+			}
+		}
+		return kept
+	}
+	return ops
 }
 
 // fold leaves one op per (conv, sender, cmid): the others wait for what becomes of it.
@@ -89,12 +111,14 @@ func (s *Store) sendRows(w *writer, ops []*posthorn.Op, followers map[*posthorn.
 			break
 		}
 	}
-	s.tail.end(batch, errors.Is(err, posthorn.ErrUnknown))
+	if err != nil {
+		s.tail.end(batch, errors.Is(err, posthorn.ErrUnknown))
+	}
 	var pg *pgconn.PgError
 	switch {
 	case err == nil:
-		s.tail.own(w, res.pid)
-		s.settleSend(ops, followers, &res, locked)
+		s.committed(w, batch, res.pid, res.tx, res.epoch)
+		s.settleSend(batch, ops, followers, &res, locked)
 		return nil
 	case errors.Is(err, posthorn.ErrUnknown):
 		s.stats.unknown.Add(int64(len(ops)))
@@ -113,7 +137,7 @@ func (s *Store) sendRows(w *writer, ops []*posthorn.Op, followers map[*posthorn.
 		}
 		return nil
 	}
-	e := readError(err)
+	e := s.readError(err)
 	if posthorn.AsError(e).Code == posthorn.CodeInternal {
 		s.log.Error("a batch failed", "sends", len(ops), "error", err)
 	}
@@ -150,12 +174,12 @@ func lockText(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(
 
 // settleSend runs after COMMIT: fresh events go to the deliverer, which answers their senders in seq order; everything
 // else is answered here.
-func (s *Store) settleSend(ops []*posthorn.Op, followers map[*posthorn.Op][]*posthorn.Op, res *sendResult, locked *[]*posthorn.Op) {
+func (s *Store) settleSend(batch int64, ops []*posthorn.Op, followers map[*posthorn.Op][]*posthorn.Op, res *sendResult, locked *[]*posthorn.Op) {
 	if drop, err := fault.Hit(fault.APIAfterSendCommit); drop || err != nil {
+		s.tail.end(batch, true)
 		answer(ops, followers, posthorn.Outcome{Err: posthorn.ErrUnknown})
 		return
 	}
-	s.epoch.Store(res.epoch)
 	fresh := make([]posthorn.Committed, 0, len(ops))
 	for i, op := range ops {
 		out := posthorn.Outcome{Conv: op.Conv, Seq: res.seqs[i], Mid: res.mids[i], Epoch: res.epoch, At: res.ats[i]}
@@ -176,8 +200,14 @@ func (s *Store) settleSend(ops []*posthorn.Op, followers map[*posthorn.Op][]*pos
 	}
 	s.stats.sent.Add(int64(len(fresh)))
 	s.stats.batches.Add(1)
-	if len(fresh) > 0 {
-		s.out <- fresh
+	s.out <- delivery{batch, fresh}
+}
+
+// committed notes what a transaction of a writer has left behind.
+func (s *Store) committed(w *writer, batch int64, pid uint32, tx *string, epoch int64) {
+	s.tail.own(w, pid)
+	if tx != nil {
+		s.witness.acknowledged(epoch, batchSeen{Lane: w.lane, Origin: s.cfg.Gateway, Tx: *tx, Batch: batch})
 	}
 }
 

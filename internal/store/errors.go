@@ -12,6 +12,7 @@ import (
 const (
 	lockNotAvailable = "55P03"
 	queryCanceled    = "57014"
+	unsteadyCode     = "PH503" // the function space
 )
 
 func unavailable(msg string, err error) *posthorn.Error {
@@ -31,6 +32,8 @@ func readError(err error) error {
 	switch {
 	case pg.Code[:2] == "22":
 		return &posthorn.Error{Code: posthorn.CodeBadFrame, Msg: "the database refuses a value of this request", Err: err}
+	case pg.Code == unsteadyCode:
+		return unavailable("the history of the database is being compared", err)
 	case away(pg), retryable(pg):
 		return unavailable("the database is busy or away", err)
 	}
@@ -44,6 +47,12 @@ func away(pg *pgconn.PgError) bool {
 		return true
 	}
 	return pg.Code == "25006"
+}
+
+// unsteady: the database is in another life than the guard says.
+func unsteady(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == unsteadyCode
 }
 
 // retryable: the same statement may well pass the next time.

@@ -12,6 +12,7 @@ import (
 // counters are read by Stats.
 type counters struct {
 	sent, batches, unknown, acks, tailErrors, repaired, lastWarn atomic.Int64
+	audited, corrected, renewals, refused, suspensions           atomic.Int64
 
 	mu      sync.Mutex
 	touched map[string]bool // conversations whose next_seq lies behind; guarded by mu
@@ -20,6 +21,7 @@ type counters struct {
 // Stats of a store since its start.
 type Stats struct {
 	Sent, Batches, Unknown, Acks, TailErrors, Repaired, Reconnects int64
+	Audited, Corrected, Renewals, Refused, Suspensions             int64 // see audit.go, epoch.go, lease.go
 	Queued                                                         int
 }
 
@@ -29,7 +31,9 @@ func (s *Store) Stats() Stats {
 	queued := s.queue.count
 	s.queue.mu.Unlock()
 	st := Stats{Sent: s.stats.sent.Load(), Batches: s.stats.batches.Load(), Unknown: s.stats.unknown.Load(), Acks: s.stats.acks.Load(),
-		TailErrors: s.stats.tailErrors.Load(), Repaired: s.stats.repaired.Load(), Queued: queued}
+		TailErrors: s.stats.tailErrors.Load(), Repaired: s.stats.repaired.Load(), Queued: queued,
+		Audited: s.stats.audited.Load(), Corrected: s.stats.corrected.Load(), Renewals: s.stats.renewals.Load(),
+		Refused: s.stats.refused.Load(), Suspensions: s.stats.suspensions.Load()}
 	if s.bell != nil {
 		st.Reconnects = s.bell.Reconnects()
 	}

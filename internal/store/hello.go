@@ -2,36 +2,217 @@ package store
 
 import (
 	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/posthorn/posthorn"
 )
 
-// Hello begins a session of a device: it finds or assigns the install and renews the nonce.
+const (
+	helloFlush = 256  // sessions in one transaction
+	maxHellos  = 8192 // that wait, and registrations likewise
+)
+
+// helloQueue gathers sessions to be begun: thousands come at once after a restart, and one transaction for each would
+// hold them up by a flush to disk. What comes while one is in flight is the next one.
+type helloQueue struct {
+	wake chan struct{} // capacity 1
+
+	mu         sync.Mutex // guards what follows
+	asked      []*helloAsked
+	registered []posthorn.Viewer
+	connection int64 // numbers the connections of this process
+	closed     bool
+}
+
+type helloAsked struct {
+	posthorn.Hello
+	connection int64
+	gone       context.Context // nobody waits any more
+	answer     chan helloAnswer
+}
+
+type helloAnswer struct {
+	session posthorn.Session
+	err     error
+}
+
+// Hello begins a session of a device: it finds or assigns the install, renews the nonce and takes over the device's route.
 func (s *Store) Hello(ctx context.Context, h posthorn.Hello) (posthorn.Session, error) {
-	var code string
-	sess := posthorn.Session{Viewer: posthorn.Viewer{User: h.User, Device: h.Device}}
-	var resume *string
-	if h.Resume != "" {
-		resume = &h.Resume
+	if h.Epoch > s.guard.epoch.Load() {
+		s.heard(h.Epoch)
 	}
-	err := s.pool.QueryRow(ctx, s.sql(helloSQL), h.User, h.Device, h.Install, resume).Scan(&code, &sess.Viewer.DeviceID, &sess.Viewer.Install, &sess.Resume, &sess.Viewer.Epoch)
+	a := &helloAsked{Hello: h, gone: ctx, answer: make(chan helloAnswer, 1)}
+	if err := s.hellos.add(a); err != nil {
+		return posthorn.Session{}, err
+	}
+	select {
+	case got := <-a.answer:
+		return got.session, got.err
+	case <-ctx.Done():
+		return posthorn.Session{}, unavailable("not answered in time", ctx.Err())
+	}
+}
+
+func (q *helloQueue) add(a *helloAsked) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || len(q.asked) >= maxHellos {
+		return unavailable("too many devices connect at once", nil)
+	}
+	q.connection++
+	a.connection = q.connection
+	q.asked = append(q.asked, a)
+	poke(q.wake)
+	return nil
+}
+
+// Registered has the device's route read once more: from now on a newer one is told by a signal, and one that was made
+// before now may have been told when nobody was there to hear it.
+func (s *Store) Registered(sess posthorn.Session) {
+	q := &s.hellos
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.registered) < maxHellos {
+		q.registered = append(q.registered, sess.Viewer)
+	} else {
+		s.doubt.Store(true) // all routes are read
+	}
+	poke(q.wake)
+}
+
+func (q *helloQueue) take() ([]*helloAsked, []posthorn.Viewer) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(len(q.asked), helloFlush)
+	batch := append([]*helloAsked(nil), q.asked[:n]...)
+	q.asked = append(q.asked[:0], q.asked[n:]...)
+	clear(q.asked[len(q.asked):cap(q.asked)])
+	registered := q.registered
+	q.registered = nil
+	if len(q.asked) > 0 {
+		poke(q.wake)
+	}
+	return batch, registered
+}
+
+func (q *helloQueue) close() {
+	q.mu.Lock()
+	asked := q.asked
+	q.asked, q.closed = nil, true
+	q.mu.Unlock()
+	for _, a := range asked {
+		a.answer <- helloAnswer{err: unavailable("the server is shutting down", nil)}
+	}
+}
+
+// runHellos flushes what has been gathered.
+func (s *Store) runHellos() {
+	defer s.hellos.close()
+	for {
+		select {
+		case <-s.quit:
+			return
+		case <-s.hellos.wake:
+		}
+		batch, registered := s.hellos.take()
+		live := batch[:0]
+		for _, a := range batch {
+			if a.gone.Err() == nil {
+				live = append(live, a)
+			}
+		}
+		if len(live) > 0 {
+			s.flushHellos(live)
+		}
+		if len(registered) > 0 {
+			ctx, cancel := context.WithTimeout(s.hard, 10*time.Second)
+			if err := s.release(ctx, registered); err != nil {
+				s.again(registered)
+			}
+			cancel()
+		}
+	}
+}
+
+// again keeps what could not be read for the next flush.
+func (s *Store) again(registered []posthorn.Viewer) {
+	s.hellos.mu.Lock()
+	s.hellos.registered = append(registered, s.hellos.registered...)
+	s.hellos.mu.Unlock()
+	time.AfterFunc(500*time.Millisecond, func() { poke(s.hellos.wake) })
+}
+
+// flushHellos begins the sessions of a batch; one that the database refuses does not fail the others.
+func (s *Store) flushHellos(batch []*helloAsked) {
+	answers, elsewhere, err := s.beginSessions(batch)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && dataError(pg) && len(batch) > 1 {
+		s.flushHellos(batch[:len(batch)/2])
+		s.flushHellos(batch[len(batch)/2:])
+		return
+	}
+	for i, a := range batch {
+		if err != nil {
+			a.answer <- helloAnswer{err: s.readError(err)}
+		} else {
+			a.answer <- answers[i]
+		}
+	}
+	if elsewhere {
+		s.rings("routes")
+	}
+}
+
+func (s *Store) beginSessions(batch []*helloAsked) (answers []helloAnswer, elsewhere bool, err error) {
+	n := len(batch)
+	users, devices, installs := make([]string, n), make([]string, n), make([]*int64, n)
+	resumes, connections := make([]*string, n), make([]int64, n)
+	for i, a := range batch {
+		users[i], devices[i], installs[i], connections[i] = a.User, a.Device, a.Install, a.connection
+		if a.Resume != "" {
+			resumes[i] = &a.Resume
+		}
+	}
+	ctx, cancel := context.WithTimeout(s.hard, 10*time.Second)
+	defer cancel()
+	args, err := s.guarded(s.cfg.Gateway, users, devices, installs, resumes, connections)
 	if err != nil {
-		return posthorn.Session{}, readError(err)
+		return nil, false, err
 	}
-	switch posthorn.Code(code) {
-	case "":
-		return sess, nil
-	case posthorn.CodeStaleInstall:
-		return posthorn.Session{}, staleInstall()
+	rows, err := s.pool.Query(ctx, s.sql(helloSQL), args...)
+	if err != nil {
+		return nil, false, err
 	}
-	return posthorn.Session{}, posthorn.Errorf(posthorn.Code(code), "the device is revoked")
+	answers = make([]helloAnswer, n)
+	var at int64
+	var code string
+	var route bool
+	var v posthorn.Viewer
+	var resume string
+	_, err = pgx.ForEachRow(rows, []any{&at, &code, &v.DeviceID, &v.Install, &resume, &v.Epoch, &v.Generation, &route}, func() error {
+		a := batch[at-1]
+		v.User, v.Device = a.User, a.Device
+		elsewhere = elsewhere || route
+		switch posthorn.Code(code) {
+		case "":
+			answers[at-1] = helloAnswer{session: posthorn.Session{Viewer: v, Resume: resume}}
+		case posthorn.CodeStaleInstall:
+			answers[at-1] = helloAnswer{err: staleInstall()}
+		default:
+			answers[at-1] = helloAnswer{err: posthorn.Errorf(posthorn.Code(code), "the device is revoked")}
+		}
+		return nil
+	})
+	return answers, elsewhere, err
 }
 
 // FirstFrame notes that the client has stored its new nonce; the previous one is void from the next flush on.
 func (s *Store) FirstFrame(sess posthorn.Session) { s.acks.first(sess) }
-
-// Registered will tell when a newer connection of the device was made elsewhere meanwhile.
-func (s *Store) Registered(posthorn.Session) {}
 
 // staleInstall refuses the frames of an install that another one has replaced (I1).
 func staleInstall() error {

@@ -78,9 +78,9 @@ func (q *queue) settleLane(l *lane, ran, left []*posthorn.Op) {
 }
 
 // runLane is a worker: it may wait for locks, so the batcher need not.
-func (s *Store) runLane() {
+func (s *Store) runLane(name string) {
 	defer s.senders.Done()
-	w := s.newWriter()
+	w := s.newWriter(name)
 	defer w.close()
 	for {
 		l, ops, over := s.queue.takeLane()

@@ -17,11 +17,11 @@ func (s *Store) Conversations(ctx context.Context, v posthorn.Viewer, q posthorn
 	q.Limit = min(q.Limit, s.cfg.Limits.PageEvents)
 	mark, now, since, err := s.since(ctx, q.Since)
 	if err != nil {
-		return posthorn.List{}, readError(err)
+		return posthorn.List{}, s.readError(err)
 	}
 	l, err := s.entries(ctx, v, q.After, since, nil, q.Limit+1)
 	if err != nil {
-		return posthorn.List{}, readError(err)
+		return posthorn.List{}, s.readError(err)
 	}
 	out := posthorn.List{Entries: l, Since: mark + "/" + now}
 	if len(l) > q.Limit {
@@ -37,7 +37,7 @@ func (s *Store) Entry(ctx context.Context, v posthorn.Viewer, conv string) (post
 	}
 	l, err := s.entries(ctx, v, "", nil, &conv, 1)
 	if err != nil {
-		return posthorn.Entry{}, readError(err)
+		return posthorn.Entry{}, s.readError(err)
 	}
 	if len(l) == 0 {
 		return posthorn.Entry{}, refusal(posthorn.CodeNotMember, "")
@@ -54,7 +54,7 @@ func (s *Store) wholeEntry(ctx context.Context, v posthorn.Viewer, conv string) 
 	e := posthorn.Entry{Conv: conv, Kind: x.Kind, Title: x.title, Head: x.Head, Floor: x.floor, Epoch: x.epoch}
 	newest, err := s.events(ctx, rangesSQL, []string{conv}, []int64{x.Head}, []int64{x.Head})
 	if err != nil {
-		return posthorn.Entry{}, readError(err)
+		return posthorn.Entry{}, s.readError(err)
 	}
 	for i := range newest {
 		e.Last, e.LastAt = &newest[i], newest[i].At
@@ -62,18 +62,31 @@ func (s *Store) wholeEntry(ctx context.Context, v posthorn.Viewer, conv string) 
 	return e, nil
 }
 
-// since takes the opaque mark apart: the boot mark and the snapshot at which an earlier list was read. A mark of another
+// since takes the opaque mark apart: the boot mark with the epoch, and the snapshot at which an earlier list was read. A mark of another
 // life of the database, or one that cannot be read, means the whole list.
 func (s *Store) since(ctx context.Context, mark string) (boot, now string, since *string, err error) {
 	// Read before the list, so that what commits meanwhile is in the next one again rather than in none.
-	if err = s.pool.QueryRow(ctx, s.sql(bootSQL)).Scan(&boot, &now); err != nil {
+	args, err := s.guarded()
+	if err != nil {
+		return "", "", nil, err
+	}
+	var trimmed string
+	if err = s.pool.QueryRow(ctx, s.sql(bootSQL), args...).Scan(&boot, &now, &trimmed); err != nil {
 		return "", "", nil, err
 	}
 	then, snapshot, ok := strings.Cut(mark, "/")
-	if ok && boot != "" && then == boot && validSnapshot(snapshot) {
+	if ok && then == boot && validSnapshot(snapshot) && reaches(snapshot, trimmed) {
 		since = &snapshot
 	}
 	return boot, now, since, nil
+}
+
+// reaches tells whether all that was committed since the snapshot is still in the log tail.
+func reaches(snapshot, trimmed string) bool {
+	low, _, _ := strings.Cut(snapshot, ":")
+	from, _ := number(low)
+	through, ok := number(trimmed)
+	return ok && from >= through
 }
 
 // validSnapshot keeps what a client made up from becoming a database error.
@@ -112,7 +125,14 @@ func number(t string) (n uint64, ok bool) {
 }
 
 func (s *Store) entries(ctx context.Context, v posthorn.Viewer, after string, since, only *string, limit int) ([]posthorn.Entry, error) {
-	rows, err := s.pool.Query(ctx, s.sql(listSQL), v.User, after, absent0(v.DeviceID), v.Install, since, only, limit)
+	if err := s.current(v.Epoch); err != nil {
+		return nil, err
+	}
+	args, err := s.guarded(v.User, after, absent0(v.DeviceID), v.Install, since, only, limit)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.pool.Query(ctx, s.sql(listSQL), args...)
 	if err != nil {
 		return nil, err
 	}

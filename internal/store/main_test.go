@@ -25,7 +25,7 @@ type listener struct {
 	replaced map[int64]int64
 	devices  []posthorn.Viewer
 	claims   []posthorn.Claim
-	epochs   int
+	epochs   []int64
 	wrong    int
 }
 
@@ -88,10 +88,10 @@ func (l *listener) Devices() []posthorn.Viewer {
 	return l.devices
 }
 
-func (l *listener) NewEpoch() {
+func (l *listener) NewEpoch(epoch int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.epochs++
+	l.epochs = append(l.epochs, epoch)
 	l.events, l.heads = map[string]map[int64]posthorn.Event{}, map[string]int64{}
 }
 

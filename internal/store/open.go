@@ -48,17 +48,20 @@ func (s *Store) OpenConversation(ctx context.Context, o posthorn.Open) (posthorn
 		func(row pgx.Row) error {
 			return row.Scan(&r.tx, &r.code, &r.why, &r.conv, &r.head, &r.mid, &r.at, &r.users, &r.data)
 		})
-	s.tail.end(batch, errors.Is(err, posthorn.ErrUnknown))
+	defer func() { s.tail.end(batch, errors.Is(err, posthorn.ErrUnknown)) }()
 	switch {
 	case errors.Is(err, posthorn.ErrUnknown):
 		return posthorn.Opened{}, err
 	case err != nil:
-		return posthorn.Opened{}, readError(err)
+		return posthorn.Opened{}, s.readError(err)
 	}
 	switch r.code {
 	case "":
-		s.cfg.Fanout.Deliver(delivery{{Epoch: s.epoch.Load(), Event: posthorn.Event{Conv: *r.conv, Seq: 1, Kind: posthorn.KindOpen, Mid: *r.mid,
-			Sender: o.Creator, ViaServer: o.Device == 0, Data: []byte(*r.data), At: *r.at, Users: r.users}}})
+		s.committed(w, batch, 0, r.tx, s.Epoch())
+		event := []posthorn.Committed{{Epoch: s.Epoch(), Event: posthorn.Event{Conv: *r.conv, Seq: 1, Kind: posthorn.KindOpen, Mid: *r.mid,
+			Sender: o.Creator, ViaServer: o.Device == 0, Data: []byte(*r.data), At: *r.at, Users: r.users}}}
+		s.witness.saw(event)
+		s.cfg.Fanout.Deliver(event)
 		return posthorn.Opened{Conv: *r.conv, Head: *r.head}, nil
 	case "DUP":
 		return posthorn.Opened{Conv: *r.conv, Head: *r.head, Dup: true}, nil

@@ -18,6 +18,15 @@ func (s *Store) events(ctx context.Context, query string, args ...any) ([]postho
 	return pgx.CollectRows(rows, scanEvent)
 }
 
+// guardedEvents is the same for a statement that ends with the guard.
+func (s *Store) guardedEvents(ctx context.Context, query string, args ...any) ([]posthorn.Event, error) {
+	args, err := s.guarded(args...)
+	if err != nil {
+		return nil, err
+	}
+	return s.events(ctx, query, args...)
+}
+
 func scanEvent(row pgx.CollectableRow) (posthorn.Event, error) {
 	var e posthorn.Event
 	var data *string
@@ -53,7 +62,7 @@ func (s *Store) Page(ctx context.Context, v posthorn.Viewer, q posthorn.PageQuer
 		err = s.forward(ctx, x, q.After, q.Limit, &p)
 	}
 	if err != nil {
-		return posthorn.Page{}, readError(err)
+		return posthorn.Page{}, s.readError(err)
 	}
 	return p, nil
 }
@@ -68,7 +77,7 @@ func (s *Store) forward(ctx context.Context, x *view, after int64, limit int, p 
 		at, p.Truncated = min(x.floor-1, x.Visible), true
 	}
 	lo, hi := x.stretches()
-	events, err := s.events(ctx, forwardSQL, x.Conv, at, x.Visible, limit+1, s.cfg.Limits.PageBytes*3/4, x.hides(), lo, hi)
+	events, err := s.guardedEvents(ctx, forwardSQL, x.Conv, at, x.Visible, limit+1, s.cfg.Limits.PageBytes*3/4, x.hides(), lo, hi)
 	if err != nil {
 		return err
 	}
@@ -97,7 +106,7 @@ func (s *Store) backward(ctx context.Context, x *view, q posthorn.PageQuery, p *
 		top = min(top, q.Before-1)
 	}
 	lo, hi := x.stretches()
-	events, err := s.events(ctx, backwardSQL, x.Conv, x.floor-1, top, q.Limit+1, s.cfg.Limits.PageBytes*3/4, x.hides(), lo, hi)
+	events, err := s.guardedEvents(ctx, backwardSQL, x.Conv, x.floor-1, top, q.Limit+1, s.cfg.Limits.PageBytes*3/4, x.hides(), lo, hi)
 	if err != nil {
 		return err
 	}
@@ -110,7 +119,7 @@ func (s *Store) backward(ctx context.Context, x *view, q posthorn.PageQuery, p *
 	return nil
 }
 
-// cut1 takes off what was read only to see whether there is more, and what would pass the size of a page once encoded:
+// trim takes off what was read only to see whether there is more, and what would pass the size of a page once encoded:
 // the statement counts stored bytes, and JSON may need six for one.
 func (s *Store) trim(events []posthorn.Event, limit int) ([]posthorn.Event, bool) {
 	more := len(events) > limit
@@ -165,7 +174,11 @@ func (s *Store) markStart(ctx context.Context, v posthorn.Viewer, x *view, n int
 		mark = *oldest - 1
 	}
 	var start, delivered int64
-	err = s.pool.QueryRow(ctx, s.sql(markStartSQL), x.Conv, v.DeviceID, v.Install, mark).Scan(&start, &delivered)
+	args, err := s.guarded(x.Conv, v.DeviceID, v.Install, mark)
+	if err != nil {
+		return 0, err
+	}
+	err = s.pool.QueryRow(ctx, s.sql(markStartSQL), args...).Scan(&start, &delivered)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, staleInstall()
 	}
@@ -184,11 +197,11 @@ func (s *Store) Confirm(ctx context.Context, v posthorn.Viewer, conv string, pai
 	}
 	rows, err := s.pool.Query(ctx, s.sql(confirmSQL), conv, seqs, mids, x.hides())
 	if err != nil {
-		return posthorn.Pair{}, readError(err)
+		return posthorn.Pair{}, s.readError(err)
 	}
 	held, err := pgx.CollectRows(rows, pgx.RowToStructByPos[posthorn.Pair])
 	if err != nil {
-		return posthorn.Pair{}, readError(err)
+		return posthorn.Pair{}, s.readError(err)
 	}
 	for _, p := range held {
 		if p.Seq <= x.Visible && x.Periods.Sees(p.Seq) {
@@ -215,11 +228,11 @@ func (s *Store) Members(ctx context.Context, v posthorn.Viewer, conv, after stri
 	limit = min(limit, s.cfg.Limits.PageEvents)
 	rows, err := s.pool.Query(ctx, s.sql(membersSQL), conv, after, limit+1)
 	if err != nil {
-		return nil, "", readError(err)
+		return nil, "", s.readError(err)
 	}
 	members, err := pgx.CollectRows(rows, pgx.RowToStructByPos[posthorn.MemberInfo])
 	if err != nil || len(members) <= limit {
-		return members, "", readError(err)
+		return members, "", s.readError(err)
 	}
 	return members[:limit], members[limit-1].User, nil
 }

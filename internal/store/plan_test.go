@@ -82,7 +82,7 @@ func rowsRead(t *testing.T, c *pgx.Conn, query string, arg any) int64 {
 		if err := tx.QueryRow(t.Context(), "select pg_current_snapshot()::text").Scan(&snapshot); err != nil {
 			t.Fatal(err)
 		}
-		args = []any{&snapshot}
+		args = []any{&snapshot, "g"}
 	default:
 		if len(query) > 25 && query[:25] == sendOf("")[:25] {
 			args = []any{arg}

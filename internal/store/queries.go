@@ -3,8 +3,7 @@ package store
 // The statements that Go sends. Those of the write path are functions in migrations/*.sql; TestEveryStatementPrepares
 // holds all of them to the schema.
 const (
-	checkSQL = `select current_setting('fsync'), current_setting('synchronous_commit'), current_setting('server_encoding'),
-       (select epoch from posthorn.sequence_space)`
+	checkSQL = `select current_setting('fsync'), current_setting('synchronous_commit'), current_setting('server_encoding')`
 
 	lockSQL = `select pg_advisory_lock($1)`
 
@@ -24,27 +23,79 @@ insert into posthorn.rules select * from want on conflict do nothing`
 	openSQL = `select tx, code, why, conv, head, mid::text, at, users, data
   from posthorn.open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
-	// One statement, so that the snapshot, the boot mark and the rows belong together. tx >= xmax(last): began after the
-	// last look; tx in xip(last): ran then, and is visible now that it has committed.
+	// One statement, so that the snapshot, what it is valid for, and the rows belong together. tx >= xmax(last): began
+	// after the last look; tx in xip(last): ran then, and is visible now that it has committed. behind: transaction ids have
+	// been taken back; trimmed: rows that had not been read may be gone.
 	tailSQL = `with here as materialized (
-    select pg_current_snapshot()::text as snapshot, (select b.nonce::text from posthorn.boot b) as mark, ss.epoch,
-           pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as read_only
+    select pg_current_snapshot() as snapshot, (select b.nonce::text from posthorn.boot b) as mark, ss.epoch, posthorn.timeline() as timeline,
+           coalesce((select g.beat from posthorn.gateways g where g.gateway_id = $2), 0) as beat,
+           pg_snapshot_xmax(pg_current_snapshot()) < pg_snapshot_xmax($1::text::pg_snapshot) as behind,
+           pg_snapshot_xmin($1::text::pg_snapshot) < ss.trimmed_through as trimmed,
+           current_setting('transaction_read_only') = 'on' as read_only
       from posthorn.sequence_space ss)
-select h.snapshot, h.mark, h.epoch, h.read_only, t.source, t.origin, t.batch, t.convs, t.first_seq, t.last_seq, t.users, t.device
+select h.snapshot::text, coalesce(h.mark, ''), h.epoch, coalesce(h.timeline, ''), h.beat, coalesce(h.behind, false), coalesce(h.trimmed, false), h.read_only,
+       t.source, t.origin, t.batch, t.convs, t.first_seq, t.last_seq, t.users, t.key, t.payload
   from here h left join lateral (
-    select 'commit' as source, c.origin, c.batch, c.convs, c.first_seq, c.last_seq, c.users, null::bigint as device, c.tx
+    select 'commit' as source, c.origin, c.batch, c.convs, c.first_seq, c.last_seq, c.users, null as key, null as payload
       from posthorn.event_commits c where c.tx >= pg_snapshot_xmax($1::text::pg_snapshot)
     union all
-    select 'commit', c.origin, c.batch, c.convs, c.first_seq, c.last_seq, c.users, null, c.tx
+    select 'commit', c.origin, c.batch, c.convs, c.first_seq, c.last_seq, c.users, null, null
       from posthorn.event_commits c where c.tx = any (array(select pg_snapshot_xip($1::text::pg_snapshot)))
     union all
-    select g.kind, null, null, null, null, null, null, case when g.kind = 'revoke' then g.key::bigint end, g.tx
+    select g.kind, null, null, null, null, null, null, g.key, g.payload
       from posthorn.signals g where g.tx >= pg_snapshot_xmax($1::text::pg_snapshot)
     union all
-    select g.kind, null, null, null, null, null, null, case when g.kind = 'revoke' then g.key::bigint end, g.tx
+    select g.kind, null, null, null, null, null, null, g.key, g.payload
       from posthorn.signals g where g.tx = any (array(select pg_snapshot_xip($1::text::pg_snapshot)))
   ) t on true
  order by t.first_seq`
+
+	// How much of what this gateway has seen is here. A batch below trimmed_through was there long enough.
+	factsSQL = `select ss.space_id::text, ss.epoch, (select c.system_identifier from pg_control_system() c), ss.timeline, posthorn.timeline(),
+       (select count(*) from unnest($1::text[], $2::bigint[], $3::text[]) w (conv, seq, mid)
+         where not exists (select 1 from posthorn.events e where e.conv_id = w.conv and e.seq = w.seq and e.mid::text = w.mid)),
+       (select count(*) from unnest($4::text[], $5::text[], $6::bigint[]) b (tx, origin, batch)
+         where b.tx::xid8 >= ss.trimmed_through
+           and not exists (select 1 from posthorn.event_commits c where c.tx = b.tx::xid8 and c.origin = b.origin and c.batch = b.batch))
+  from posthorn.sequence_space ss`
+
+	settleSQL = `select state, epoch, renewed from posthorn.settle($1, $2, $3, $4, $5, $6::text::interval)`
+
+	adoptSQL = `select posthorn.adopt()`
+
+	enlistSQL = `select posthorn.enlist($1, $2, $3::text::interval)`
+
+	beatSQL = `select posthorn.beat($1, $2, $3::text::interval)`
+
+	leaveSQL = `delete from posthorn.gateways where gateway_id = $1`
+
+	// In the transaction of what it guards.
+	guardSQL = `select epoch from posthorn.space($1, $2, $3, $4)`
+
+	trimSQL = `select posthorn.trim($1::text::interval, $2::text::interval)::text`
+
+	// Devices whose connection here is not the newest, or that may have none.
+	routesSQL = `select i.device, coalesce(r.generation, 0), d.revoked_at is not null
+  from unnest($1::bigint[], $2::bigint[]) i (device, generation)
+  join posthorn.devices d on d.device_id = i.device
+  left join posthorn.device_routes r on r.device_id = i.device
+ where r.generation > i.generation or d.revoked_at is not null`
+
+	ringSQL = `select pg_notify($1, $2)`
+
+	// What was committed by transactions that ran or began since an earlier reading, whatever the tail made of them.
+	auditSQL = `with here as materialized (select pg_current_snapshot()::text as snapshot)
+select h.snapshot, t.conv, t.first_seq, t.last_seq, posthorn.head(t.conv), t.present
+  from here h left join lateral (
+    select u.conv, u.first_seq, u.last_seq, array(
+           select m.user_id from posthorn.memberships m where m.conv_id = u.conv and m.user_id = any (c.users) and m.to_seq is null) as present
+      from posthorn.event_commits c cross join lateral unnest(c.convs, c.first_seq, c.last_seq) u (conv, first_seq, last_seq)
+     where c.tx >= pg_snapshot_xmin($1::text::pg_snapshot)) t on true`
+
+	claimsSQL = `select i.conv, i.device, i.install, i.head, dc.delivered_seq
+  from unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) i (conv, device, install, head)
+  join posthorn.device_cursors dc on dc.conv_id = i.conv and dc.device_id = i.device and dc.install_epoch = i.install
+  join posthorn.sequence_space s on s.epoch = dc.epoch`
 
 	putBootSQL = `insert into posthorn.boot default values on conflict do nothing`
 
@@ -71,7 +122,7 @@ select h.snapshot, h.mark, h.epoch, h.read_only, t.source, t.origin, t.batch, t.
        dc.conv_id is not null, coalesce(dc.start_seq, 0), coalesce(dc.delivered_seq, 0),
        $3 <> 0 and not exists (select 1 from posthorn.devices d where d.device_id = $3 and d.install_epoch = $4)
   from posthorn.conversations c
-  cross join posthorn.sequence_space s
+  cross join posthorn.space($5, $6, $7, $8) s
   left join lateral (
     ` + periodsOf + `$2) p on true
   left join posthorn.device_cursors dc
@@ -88,6 +139,7 @@ select h.snapshot, h.mark, h.epoch, h.read_only, t.source, t.origin, t.batch, t.
                and exists (select 1 from unnest($7::bigint[], $8::bigint[]) r (lo, hi) where e.seq between r.lo and r.hi)
                and ($6::text is null or e.kind not in ('join', 'leave') or $6 = any (e.users))
              order by e.seq limit $4) x) e
+  cross join posthorn.space($9, $10, $11, $12) s
  where e.run <= $5 or e.n = 1 order by e.seq`
 
 	backwardSQL = `select ` + eventColumns + ` from (
@@ -98,9 +150,10 @@ select h.snapshot, h.mark, h.epoch, h.read_only, t.source, t.origin, t.batch, t.
                and exists (select 1 from unnest($7::bigint[], $8::bigint[]) r (lo, hi) where e.seq between r.lo and r.hi)
                and ($6::text is null or e.kind not in ('join', 'leave') or $6 = any (e.users))
              order by e.seq desc limit $4) x) e
+  cross join posthorn.space($9, $10, $11, $12) s
  where e.run <= $5 or e.n = 1 order by e.seq desc`
 
-	markStartSQL = `select start_seq, delivered_seq from posthorn.mark_start($1, $2, $3, $4)`
+	markStartSQL = `select m.start_seq, m.delivered_seq from posthorn.space($5, $6, $7, $8) s cross join posthorn.mark_start($1, $2, $3, $4) m`
 
 	// The seq of the $4th newest visible event, or of the oldest there is.
 	tailStartSQL = `select min(x.seq) from (
@@ -118,7 +171,7 @@ select h.snapshot, h.mark, h.epoch, h.read_only, t.source, t.origin, t.batch, t.
   from (select distinct m.conv_id from posthorn.memberships m
          where m.user_id = $1 and m.conv_id > $2 and ($6::text is null or m.conv_id = $6)) mine
   join posthorn.conversations c on c.conv_id = mine.conv_id
-  cross join posthorn.sequence_space s
+  cross join posthorn.space($8, $9, $10, $11) s
   cross join lateral (
     ` + periodsOf + `$1) p
   cross join lateral (select posthorn.visible_head(c.conv_id, c.kind, $1, nullif(p.tos[cardinality(p.tos)], 0),
@@ -139,7 +192,8 @@ select h.snapshot, h.mark, h.epoch, h.read_only, t.source, t.origin, t.batch, t.
 	unreadSQL = `select r.conv, least(sum(posthorn.messages_between(r.conv, r.lo - 1, r.hi)), 1000)::bigint
   from unnest($1::text[], $2::bigint[], $3::bigint[]) r (conv, lo, hi) group by r.conv`
 
-	bootSQL = `select coalesce((select b.nonce::text from posthorn.boot b), ''), pg_current_snapshot()::text`
+	bootSQL = `select coalesce((select b.nonce::text from posthorn.boot b), '') || '.' || s.epoch, pg_current_snapshot()::text, s.trimmed_through::text
+  from posthorn.space($1, $2, $3, $4) s`
 
 	// Present members by user id; a page.
 	membersSQL = `select m.user_id, u.name, m.role, m.from_seq from posthorn.memberships m join posthorn.users u on u.user_id = m.user_id
@@ -155,7 +209,7 @@ select h.snapshot, h.mark, h.epoch, h.read_only, t.source, t.origin, t.batch, t.
        dc.conv_id is not null, coalesce(dc.start_seq, 0), coalesce(dc.delivered_seq, 0)
   from (select distinct m.conv_id from posthorn.memberships m where m.user_id = $1) mine
   join posthorn.conversations c on c.conv_id = mine.conv_id
-  cross join posthorn.sequence_space s
+  cross join posthorn.space($4, $5, $6, $7) s
   cross join lateral (
     ` + periodsOf + `$1) p
   cross join lateral (select posthorn.visible_head(c.conv_id, c.kind, $1, nullif(p.tos[cardinality(p.tos)], 0),
@@ -169,13 +223,15 @@ select h.snapshot, h.mark, h.epoch, h.read_only, t.source, t.origin, t.batch, t.
        false, 0::bigint, 0::bigint
   from unnest($2::text[]) u (user_id)
   join posthorn.conversations c on c.conv_id = $1
+  cross join posthorn.space($3, $4, $5, $6) s
   cross join lateral (
     ` + periodsOf + `u.user_id) p
  where p.froms is not null`
 
-	ackBatchSQL = `select codes, seqs from posthorn.ack_batch($1, $2, $3, $4)`
+	ackBatchSQL = `select a.codes, a.seqs from posthorn.space($5, $6, $7, $8) s cross join posthorn.ack_batch($1, $2, $3, $4) a`
 
-	helloSQL = `select code, coalesce(device_id, 0), coalesce(install_epoch, 0), coalesce(resume::text, ''), epoch from posthorn.hello($1, $2, $3, $4)`
+	helloSQL = `select h.n, h.code, coalesce(h.device_id, 0), coalesce(h.install_epoch, 0), coalesce(h.resume, ''), h.epoch, h.generation, h.elsewhere
+  from posthorn.space($7, $8, $9, $10) s cross join posthorn.hello_batch($1, $2, $3, $4, $5, $6) h`
 
 	firstFrameSQL = `update posthorn.devices d set resume_prev = null
   from unnest($1::bigint[], $2::text[]) r (device, resume)
@@ -194,6 +250,7 @@ select h.snapshot, h.mark, h.epoch, h.read_only, t.source, t.origin, t.batch, t.
 )
 
 // statements are all of the above that are sent as they are.
-var statements = []string{checkSQL, lockSQL, putRulesSQL, setChannelSQL, sendBatchSQL, changeSQL, openSQL, tailSQL, putBootSQL, headsSQL, rangesSQL, viewSQL,
+var statements = []string{checkSQL, lockSQL, putRulesSQL, setChannelSQL, sendBatchSQL, changeSQL, openSQL, tailSQL, factsSQL, settleSQL, adoptSQL,
+	enlistSQL, beatSQL, leaveSQL, guardSQL, trimSQL, routesSQL, ringSQL, auditSQL, claimsSQL, putBootSQL, headsSQL, rangesSQL, viewSQL,
 	forwardSQL, backwardSQL, markStartSQL, tailStartSQL, listSQL, unreadSQL, bootSQL, membersSQL, confirmSQL, deviceViewsSQL, userViewsSQL,
 	ackBatchSQL, helloSQL, firstFrameSQL, foldSQL, oldestTxSQL}

@@ -30,6 +30,10 @@ type Config struct {
 	Poll bool
 	// Gateway names this process in event_commits; default a random id.
 	Gateway string
+	// Witness is the file in which this gateway keeps what the database must still hold after a restart; "": in memory only.
+	Witness string
+	// Suspend is told when the database has been away for two thirds of the lease, and when it is back. May be nil.
+	Suspend func(on bool)
 	// Fanout gets what was committed. Required before Start; it may be set by SetFanout since it needs the store itself.
 	Fanout posthorn.Fanout
 	// Limits in force.
@@ -49,14 +53,22 @@ type Store struct {
 
 	queue   queue
 	acks    ackQueue
+	hellos  helloQueue
 	out     chan delivery
 	opener  chan *writer // holds the one that opens conversations while nobody uses it
 	tail    tail
+	audit   audit // of the tail's goroutine
 	bell    *bell.Listener
-	epoch   atomic.Int64
+	guard   guard
+	witness witness
 	syncLow atomic.Bool // synchronous_commit is lower than on
 	held    atomic.Bool // old transactions hold back pruning
+	pooled  atomic.Bool // a transaction pooler stands before the database
 	stats   counters
+
+	doubt     atomic.Bool  // the tail must compare before it goes on
+	suspended atomic.Bool  // the lease is two thirds gone
+	presented atomic.Int64 // the newest epoch that a client has shown and that is later than ours
 
 	starting sync.Once
 	stopping sync.Once
@@ -86,15 +98,17 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.New("the database URL cannot be read") // pgx's text may hold the password
 	}
-	pc.MaxConns = int32(max(cfg.Limits.Connections-2-lanes, 2)) // the batcher, the opener and the lanes have their own
+	pc.MaxConns = int32(max(cfg.Limits.Connections-3-lanes, 2)) // the batcher, the opener, the lease and the lanes have their own
 	pc.ConnConfig.ConnectTimeout = 5 * time.Second
 	pc.ConnConfig.RuntimeParams["application_name"] = "posthorn"
-	pool, err := pgxpool.NewWithConfig(context.Background(), pc)
-	if err != nil {
+	s := &Store{cfg: cfg, log: cfg.Logger, conn: pc.ConnConfig.Copy(), quit: make(chan struct{}), out: make(chan delivery, 4), opener: make(chan *writer, 1)}
+	pc.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error { s.suit(c); return nil }
+	if s.pool, err = pgxpool.NewWithConfig(context.Background(), pc); err != nil {
 		return nil, fmt.Errorf("database pool: %w", err)
 	}
-	s := &Store{cfg: cfg, log: cfg.Logger, pool: pool, conn: pc.ConnConfig.Copy(), quit: make(chan struct{}), out: make(chan delivery, 4), opener: make(chan *writer, 1)}
-	s.opener <- s.newWriter()
+	s.guard.shut("the database has not been looked at yet")
+	s.hellos.wake = make(chan struct{}, 1)
+	s.opener <- s.newWriter("open")
 	s.hard, s.cut = context.WithCancel(context.Background())
 	s.queue.init(cfg.Limits)
 	s.acks.init(cfg.Limits)
@@ -105,15 +119,26 @@ func New(cfg Config) (*Store, error) {
 // SetFanout joins the hub; before Start.
 func (s *Store) SetFanout(f posthorn.Fanout) { s.cfg.Fanout = f }
 
-// Epoch of the sequence space, as last read.
-func (s *Store) Epoch() int64 { return s.epoch.Load() }
-
 // Start checks the database and begins the goroutines. The schema must have been migrated.
 func (s *Store) Start(ctx context.Context) (err error) {
 	s.starting.Do(func() {
 		if err = s.check(ctx); err != nil {
 			return
 		}
+		if err := s.witness.load(s.cfg.Witness); err != nil {
+			s.log.Warn("what this gateway saw before its restart cannot be read", "error", err)
+		}
+		// So that whoever starts a server on a quiet database finds it ready.
+		if _, err = s.drain(); errors.Is(err, errWaiting) {
+			err = nil
+		}
+		if err == nil {
+			_, err = s.drain()
+		}
+		if err != nil && !errors.Is(err, errWaiting) {
+			return
+		}
+		err = nil
 		s.started.Store(true)
 		if !s.cfg.Poll {
 			s.bell, err = bell.New(bell.Config{Connect: s.dial, Channel: s.cfg.Channel, Ring: s.ring, Logger: s.log})
@@ -124,10 +149,10 @@ func (s *Store) Start(ctx context.Context) (err error) {
 		}
 		s.senders.Add(1 + lanes)
 		go s.runBatcher()
-		for range lanes {
-			go s.runLane()
+		for i := range lanes {
+			go s.runLane(fmt.Sprint("lane ", i))
 		}
-		for _, loop := range []func(){s.runDeliver, s.runTail, s.runAcks, s.runFold} {
+		for _, loop := range []func(){s.runDeliver, s.runTail, s.runAcks, s.runHellos, s.runLease, s.runTrim, s.runFold} {
 			s.workers.Add(1)
 			go func() { defer s.workers.Done(); loop() }()
 		}
@@ -181,9 +206,11 @@ func (s *Store) closePool(ctx context.Context) {
 
 // check reads what must hold before anything is served.
 func (s *Store) check(ctx context.Context) error {
+	if err := s.detectPooler(ctx); err != nil {
+		return err
+	}
 	var fsync, sync, encoding string
-	var epoch int64
-	err := s.pool.QueryRow(ctx, s.sql(checkSQL)).Scan(&fsync, &sync, &encoding, &epoch)
+	err := s.pool.QueryRow(ctx, s.sql(checkSQL)).Scan(&fsync, &sync, &encoding)
 	if err != nil {
 		return fmt.Errorf("database check: %w", err)
 	}
@@ -194,7 +221,6 @@ func (s *Store) check(ctx context.Context) error {
 		return fmt.Errorf("the database has encoding %s, Posthorn needs UTF8", encoding)
 	}
 	s.syncLow.Store(sync != "on" && sync != "remote_apply")
-	s.epoch.Store(epoch)
 	_, err = s.pool.Exec(ctx, s.sql(setChannelSQL), s.cfg.Channel)
 	return err
 }

@@ -40,14 +40,21 @@ func (s *Store) view(ctx context.Context, v posthorn.Viewer, conv string) (*view
 	x.Conv, x.User = conv, v.User
 	var p periodColumns
 	var stale bool
-	err := s.pool.QueryRow(ctx, s.sql(viewSQL), conv, v.User, v.DeviceID, v.Install).Scan(&x.Kind, &x.title, &x.floor, &x.epoch, &x.Head,
+	if err := s.current(v.Epoch); err != nil {
+		return nil, err
+	}
+	args, err := s.guarded(conv, v.User, v.DeviceID, v.Install)
+	if err != nil {
+		return nil, err
+	}
+	err = s.pool.QueryRow(ctx, s.sql(viewSQL), args...).Scan(&x.Kind, &x.title, &x.floor, &x.epoch, &x.Head,
 		&p.froms, &p.tos, &p.sees, &p.roles, &x.Visible, &x.HasCursor, &x.Start, &x.Delivered, &stale)
 	x.Periods = p.periods()
 	switch {
 	case errors.Is(err, pgx.ErrNoRows), err == nil && !x.all && len(x.Periods) == 0:
 		return nil, refusal(posthorn.CodeNotMember, "")
 	case err != nil:
-		return nil, readError(err)
+		return nil, s.readError(err)
 	case stale:
 		return nil, staleInstall()
 	}
@@ -95,9 +102,13 @@ func (s *Store) LoadUsers(ctx context.Context, conv string, users []string) ([]p
 }
 
 func (s *Store) views(ctx context.Context, query string, args ...any) ([]posthorn.View, error) {
+	args, err := s.guarded(args...)
+	if err != nil {
+		return nil, err
+	}
 	rows, err := s.pool.Query(ctx, s.sql(query), args...)
 	if err != nil {
-		return nil, readError(err)
+		return nil, s.readError(err)
 	}
 	var all []posthorn.View
 	var x posthorn.View
@@ -108,5 +119,5 @@ func (s *Store) views(ctx context.Context, query string, args ...any) ([]posthor
 		all = append(all, x)
 		return nil
 	})
-	return all, readError(err)
+	return all, s.readError(err)
 }

@@ -19,12 +19,13 @@ import (
 type writer struct {
 	s      *Store
 	conn   *pgx.Conn
+	lane   string // names it in what the gateway remembers
 	used   time.Time
 	pid    uint32      // the backend that ran the last transaction
 	warned atomic.Bool // PostgreSQL warned since the transaction began
 }
 
-func (s *Store) newWriter() *writer { return &writer{s: s} }
+func (s *Store) newWriter(lane string) *writer { return &writer{s: s, lane: lane} }
 
 func (w *writer) close() {
 	if w.conn != nil {
@@ -40,14 +41,14 @@ func (s *Store) dial(ctx context.Context) (*pgx.Conn, error) {
 	if _, err := fault.Hit(fault.StoreListen); err != nil {
 		return nil, err
 	}
-	return pgx.ConnectConfig(ctx, s.conn.Copy())
+	return pgx.ConnectConfig(ctx, s.connConfig())
 }
 
 // connect opens the writer's connection. Once it stands its dialler is sealed: pgx sends a cancel request over a second
 // connection when the first one breaks, and a cancelled COMMIT that waits for a standby counts as committed here while
 // the standby may never get it.
 func (w *writer) connect(ctx context.Context) error {
-	cfg := w.s.conn.Copy()
+	cfg := w.s.connConfig()
 	var sealed atomic.Bool
 	dial := cfg.DialFunc
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -82,9 +83,13 @@ func (w *writer) probe() {
 	}
 }
 
-// tx runs BEGIN, one statement and COMMIT in one round trip. The error is nil (committed), ErrUnknown (who knows), or
+// tx runs BEGIN, the guard, one statement and COMMIT in one round trip. The error is nil (committed), ErrUnknown (who knows), or
 // anything else: then nothing was committed. point lies between the statement and COMMIT; "" for none.
 func (w *writer) tx(point fault.Point, sql string, args []any, scan func(pgx.Row) error) error {
+	steady, err := w.s.guarded()
+	if err != nil {
+		return err
+	}
 	w.probe()
 	w.used = time.Now()
 	if w.conn == nil || w.conn.IsClosed() {
@@ -103,11 +108,10 @@ func (w *writer) tx(point fault.Point, sql string, args []any, scan func(pgx.Row
 	release := context.AfterFunc(w.s.hard, func() { _ = raw.Close() })
 	defer release()
 
-	var err error
 	if point != "" && fault.Armed(point) {
-		err = w.apart(point, sql, args, scan)
+		err = w.apart(point, steady, sql, args, scan)
 	} else {
-		err = w.pipelined(sql, args, scan)
+		err = w.pipelined(steady, sql, args, scan)
 	}
 	if err == nil && w.warned.Load() {
 		return fmt.Errorf("%w: COMMIT came with a warning", posthorn.ErrUnknown)
@@ -115,19 +119,20 @@ func (w *writer) tx(point fault.Point, sql string, args []any, scan func(pgx.Row
 	return w.sort(err)
 }
 
-func (w *writer) pipelined(sql string, args []any, scan func(pgx.Row) error) error {
+func (w *writer) pipelined(steady []any, sql string, args []any, scan func(pgx.Row) error) error {
 	b := &pgx.Batch{}
 	b.Queue("begin")
 	if w.s.syncLow.Load() {
 		b.Queue("set local synchronous_commit = on")
 	}
+	b.Queue(w.s.sql(guardSQL), steady...)
 	b.Queue(sql, args...).QueryRow(scan)
 	b.Queue("commit").Exec(committed)
 	return w.conn.SendBatch(context.Background(), b).Close()
 }
 
 // apart is the same with COMMIT as a message of its own, so that the fault point lies between result and COMMIT.
-func (w *writer) apart(point fault.Point, sql string, args []any, scan func(pgx.Row) error) error {
+func (w *writer) apart(point fault.Point, steady []any, sql string, args []any, scan func(pgx.Row) error) error {
 	ctx := context.Background()
 	tx, err := w.conn.Begin(ctx)
 	if err != nil {
@@ -137,6 +142,9 @@ func (w *writer) apart(point fault.Point, sql string, args []any, scan func(pgx.
 		if _, err := tx.Exec(ctx, "set local synchronous_commit = on"); err != nil {
 			return err
 		}
+	}
+	if _, err := tx.Exec(ctx, w.s.sql(guardSQL), steady...); err != nil {
+		return err
 	}
 	if err := scan(tx.QueryRow(ctx, sql, args...)); err != nil {
 		return err
