@@ -27,6 +27,7 @@ type listener struct {
 	claims   []posthorn.Claim
 	epochs   []int64
 	wrong    int
+	seen     int // claims of the last Correct
 }
 
 func newListener() *listener {
@@ -120,6 +121,7 @@ func (l *listener) Caught(int) []posthorn.Claim {
 func (l *listener) Correct(stored []posthorn.Claim) (wrong int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.seen = len(stored)
 	for _, c := range stored {
 		if c.Delivered < c.Head {
 			wrong++
@@ -213,4 +215,18 @@ func code(o posthorn.Outcome) posthorn.Code {
 		return ""
 	}
 	return posthorn.AsError(o.Err).Code
+}
+
+// eventually polls a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(30 * time.Second); !ok(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("gave up waiting for %s", what)
+		}
+	}
 }

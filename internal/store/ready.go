@@ -29,11 +29,13 @@ func (s *Store) Ready() []Condition {
 	if !fresh {
 		tail.Why = "the log was not read lately"
 	}
+	why := s.guard.reason()
+	history := Condition{Name: "history", OK: why == "", Why: why}
 	bell := Condition{Name: "doorbell", OK: s.cfg.Poll || (s.bell != nil && s.bell.Up())}
 	if s.cfg.Poll {
 		bell.Why = "polling"
 	} else if !bell.OK {
 		bell.Why = "the listening connection is down"
 	}
-	return []Condition{db, tail, bell}
+	return []Condition{db, tail, history, bell}
 }

@@ -199,8 +199,8 @@ begin
     if not pg_try_advisory_xact_lock(hashtextextended('posthorn.trim', 0)) then return null; end if;
     insert into posthorn.xid_notes (low) values (pg_snapshot_xmin(pg_current_snapshot())) on conflict do nothing;
     select max(x.low) into v_bound from posthorn.xid_notes x where x.at < clock_timestamp() - p_keep;
+    if v_bound is null then return null; end if; -- least() would leave it out
     v_bound := least(v_bound, pg_snapshot_xmin(pg_current_snapshot()));
-    if v_bound is null then return null; end if;
     select min(pg_snapshot_xmin(c.position::pg_snapshot)) into v_low from posthorn.consumers c where c.position is not null;
     if v_low < v_bound then
         v_bound := greatest(v_low, coalesce((select max(x.low) from posthorn.xid_notes x where x.at < clock_timestamp() - p_hold), v_low));

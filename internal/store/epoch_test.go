@@ -1,0 +1,208 @@
+package store_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/posthorn/posthorn"
+	"github.com/posthorn/posthorn/internal/pgtest"
+	"github.com/posthorn/posthorn/internal/store"
+)
+
+// E1: history that was rewound is noticed. The database is put back by hand, under a gateway or between two lives of one;
+// what must follow is a new epoch, told to the fan-out before anything is served in it.
+
+// written opens a store and sends n messages into a group; its head is n+1.
+func written(t *testing.T, url string, n int, edit ...func(*store.Config)) (*store.Store, *listener, string) {
+	t.Helper()
+	people(t, url, "ana", "bo")
+	s, l := open(t, url, append(edit, quick)...)
+	conv := group(t, s, "ana", "bo")
+	for i := range n {
+		if o := do(t, s, msg(conv, "ana", string(rune('a'+i)), "x")); o.Err != nil {
+			t.Fatal(o.Err)
+		}
+	}
+	return s, l, conv
+}
+
+// quick shortens the timers of leases.
+func quick(c *store.Config) {
+	c.Limits.GatewayLease, c.Limits.GatewayBeat = 2*time.Second, 50*time.Millisecond
+}
+
+// rewind takes back what a conversation got after head, as a restored backup would.
+func rewind(t *testing.T, url, conv string, head int64) {
+	t.Helper()
+	pgtest.Exec(t, url, "delete from posthorn.events where conv_id = $1 and seq > $2", conv, head)
+	pgtest.Exec(t, url, "update posthorn.conversations set next_seq = least(next_seq, $2::bigint + 1) where conv_id = $1", conv, head)
+	pgtest.Exec(t, url, "delete from posthorn.event_commits where last_seq[1] > $1", head)
+	pgtest.Exec(t, url, "update posthorn.gateways set beat = 0")
+}
+
+func epochOf(t *testing.T, url string) int64 {
+	return pgtest.Query[int64](t, url, "select epoch from posthorn.sequence_space")
+}
+
+// told lists the epochs that a fan-out was told.
+func (l *listener) told() []int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.epochs)
+}
+
+func TestE1_RewoundUnderARunningGateway(t *testing.T) {
+	url := pgtest.URL(t)
+	s, l, conv := written(t, url, 5)
+	rewind(t, url, conv, 3)
+	// Whatever is asked first is refused, until the epoch is a new one.
+	var o posthorn.Outcome
+	eventually(t, "a send to be taken again", func() bool {
+		o = do(t, s, msg(conv, "ana", "later", "x"))
+		if o.Err == nil && o.Epoch == 1 {
+			t.Fatalf("sent in the old epoch: %+v", o)
+		}
+		return o.Err == nil
+	})
+	now := epochOf(t, url)
+	if o.Seq != 4 || o.Epoch != now || now < time.Now().Add(-time.Minute).UnixMilli() {
+		t.Fatalf("%+v in epoch %d", o, now)
+	}
+	if got := l.told(); !slices.Equal(got, []int64{1, now}) {
+		t.Fatalf("epochs %v", got)
+	}
+	if s.Stats().Renewals != 1 {
+		t.Fatalf("%+v", s.Stats())
+	}
+	// A session of the old epoch is not served: a seq that it names is another event now.
+	old := msg(conv, "ana", "reply", "x")
+	old.Epoch, old.ReplyTo = 1, 4
+	if o := do(t, s, old); code(o) != posthorn.CodeUnavailable {
+		t.Fatalf("%+v", o)
+	}
+	if _, err := s.Page(t.Context(), posthorn.Viewer{User: "ana", Epoch: 1}, posthorn.PageQuery{Conv: conv}); posthorn.AsError(err).Code != posthorn.CodeUnavailable {
+		t.Fatal(err)
+	}
+	acked := make(chan error, 1)
+	s.SubmitAck(posthorn.Ack{Viewer: posthorn.Viewer{User: "ana", DeviceID: 1, Install: 1, Epoch: 1}, Conv: conv, Seq: 4, Done: func(_ int64, err error) { acked <- err }})
+	if err := <-acked; posthorn.AsError(err).Code != posthorn.CodeUnavailable {
+		t.Fatal(err)
+	}
+}
+
+// What a gateway has seen outlives it in its file; without the file nobody knows.
+func TestE1_RewoundBetweenTwoLives(t *testing.T) {
+	for _, remembers := range []bool{true, false} {
+		url := pgtest.URL(t)
+		file := filepath.Join(t.TempDir(), "witness.json")
+		with := func(c *store.Config) { c.Witness = file }
+		s, _, conv := written(t, url, 5, with)
+		s.Stop(t.Context())
+		rewind(t, url, conv, 3)
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Fatal(info, err)
+		}
+		if !remembers {
+			file += ".none"
+		}
+		open(t, url, with, quick)
+		if renewed := epochOf(t, url) > 1; renewed != remembers {
+			t.Fatalf("remembers %v, renewed %v", remembers, renewed)
+		}
+	}
+}
+
+// A restart of the same database changes nothing, and a memory of another installation says nothing.
+func TestE1_SameDatabaseKeepsItsEpoch(t *testing.T) {
+	url := pgtest.URL(t)
+	file := filepath.Join(t.TempDir(), "witness.json")
+	with := func(c *store.Config) { c.Witness = file }
+	s, _, conv := written(t, url, 3, with)
+	s.Stop(t.Context())
+	s, _ = open(t, url, with, quick)
+	if o := do(t, s, msg(conv, "ana", "d", "x")); o.Err != nil || o.Epoch != 1 {
+		t.Fatalf("%+v", o)
+	}
+	s.Stop(t.Context())
+	other := pgtest.URL(t)
+	pgtest.Exec(t, other, "update posthorn.sequence_space set space_id = gen_random_uuid()")
+	open(t, other, with, quick)
+	if epochOf(t, other) != 1 || epochOf(t, url) != 1 {
+		t.Fatal("a new epoch without a reason")
+	}
+}
+
+// The same dump restored twice gets two epochs, each above every one before.
+func TestE1_NoEpochIsUsedTwice(t *testing.T) {
+	url := pgtest.URL(t)
+	s, _, conv := written(t, url, 4)
+	seen := []int64{1}
+	for range 3 {
+		rewind(t, url, conv, 2)
+		pgtest.Exec(t, url, "update posthorn.sequence_space set epoch = 1") // the dump's
+		eventually(t, "a new epoch", func() bool { return epochOf(t, url) > seen[len(seen)-1] && s.Epoch() == epochOf(t, url) })
+		seen = append(seen, epochOf(t, url))
+		for i := range 2 {
+			if o := do(t, s, msg(conv, "ana", time.Now().String()+string(rune('a'+i)), "x")); o.Err != nil {
+				t.Fatal(o.Err)
+			}
+		}
+	}
+}
+
+func TestE1_AnotherClusterAndAdopt(t *testing.T) {
+	for _, adopted := range []bool{false, true} {
+		url := pgtest.URL(t)
+		s, _, _ := written(t, url, 2)
+		s.Stop(t.Context())
+		// As a dump looks in another cluster: its identifier, and transaction ids that are still to come here.
+		pgtest.Exec(t, url, "update posthorn.sequence_space set system_identifier = 42, trimmed_through = '9999999999'")
+		pgtest.Exec(t, url, "update posthorn.event_commits set tx = '8888888888'")
+		if adopted {
+			if told, err := store.Adopt(t.Context(), url, ""); err != nil || told == "" {
+				t.Fatal(told, err)
+			}
+			if told, err := store.Adopt(t.Context(), url, ""); err != nil || told != "" {
+				t.Fatal("adopted again:", told, err)
+			}
+		}
+		s, l := open(t, url, quick)
+		if renewed := epochOf(t, url) > 1; renewed == adopted {
+			t.Fatalf("adopted %v, renewed %v", adopted, renewed)
+		}
+		conv := pgtest.Query[string](t, url, "select conv_id from posthorn.conversations")
+		if o := do(t, s, msg(conv, "ana", "next", "x")); o.Err != nil {
+			t.Fatal(o.Err)
+		}
+		// The tail reads on by this cluster's ids.
+		pgtest.Exec(t, url, "select posthorn.send($1, 'ana', 'sql', 'x')", conv)
+		eventually(t, "what SQL sent", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.events[conv]) == 2 })
+		if n := pgtest.Query[int](t, url, "select count(*)::int from posthorn.event_commits where tx >= '8888888888'"); n != 0 {
+			t.Fatalf("%d commits of another cluster are left", n)
+		}
+	}
+}
+
+// A client that has seen a later epoch is heard, once in ten minutes, and not beyond a day ahead.
+func TestE1_PresentedByAClient(t *testing.T) {
+	url := pgtest.URL(t)
+	s, _ := open(t, url, quick)
+	show := func(epoch int64) error {
+		_, err := s.Hello(t.Context(), posthorn.Hello{User: "ana", Device: "phone", Epoch: epoch})
+		return err
+	}
+	if err := show(time.Now().Add(48 * time.Hour).UnixMilli()); err != nil {
+		t.Fatal(err)
+	}
+	shown := time.Now().Add(time.Hour).UnixMilli()
+	_ = show(shown)
+	eventually(t, "an epoch above the one shown", func() bool { return epochOf(t, url) == shown+1 && s.Epoch() == shown+1 })
+	_ = show(shown + 1000)
+	eventually(t, "the client to be served", func() bool { return show(0) == nil })
+	if got := epochOf(t, url); got != shown+1 {
+		t.Fatalf("heard again: %d", got)
+	}
+}
