@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/posthorn/posthorn"
@@ -57,9 +58,14 @@ func (d databaseFlags) open(ctx context.Context) (*directory.Directory, func(), 
 	if err := store.Migrate(ctx, url, d.Schema); err != nil {
 		return nil, nil, err
 	}
-	pool, err := pgxpool.New(ctx, url)
+	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the database URL cannot be read")
+		return nil, nil, fmt.Errorf("the database URL cannot be read") // pgx's text may hold the password
+	}
+	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // passes a connection pooler
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, nil, err
 	}
 	return directory.New(pool, func(q string) string { return store.InSchema(q, d.Schema) }), pool.Close, nil
 }

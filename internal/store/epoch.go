@@ -141,6 +141,7 @@ func Adopt(ctx context.Context, url, schema string) (told string, err error) {
 	if err != nil {
 		return "", errors.New("the database URL cannot be read")
 	}
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return "", err

@@ -19,15 +19,21 @@ func (s *Store) detectPooler(ctx context.Context) error {
 		return fmt.Errorf("database check: %w", err)
 	}
 	defer closeSoon(conn)
-	var pid uint32
-	if err := conn.QueryRow(ctx, "select pg_backend_pid()").Scan(&pid); err != nil {
+	pooled, err := behindPooler(ctx, conn)
+	if err != nil {
 		return fmt.Errorf("database check: %w", err)
 	}
-	if pid != conn.PgConn().PID() {
+	if pooled {
 		s.pooled.Store(true)
 		s.log.Info("a connection pooler stands before the database; statements are not kept prepared")
 	}
 	return nil
+}
+
+func behindPooler(ctx context.Context, conn *pgx.Conn) (bool, error) {
+	var pid uint32
+	err := conn.QueryRow(ctx, "select pg_backend_pid()").Scan(&pid)
+	return err == nil && pid != conn.PgConn().PID(), err
 }
 
 // connConfig is for connections outside the pool.

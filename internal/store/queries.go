@@ -5,6 +5,12 @@ package store
 const (
 	checkSQL = `select current_setting('fsync'), current_setting('synchronous_commit'), current_setting('server_encoding')`
 
+	// Whether the schema and the rules are those of this program.
+	migratedSQL = `select v.version, not exists (
+    (select r.kind, r.act, r.role from posthorn.rules r except select * from unnest($1::text[], $2::text[], $3::text[]))
+    union all (select * from unnest($1::text[], $2::text[], $3::text[]) except select r.kind, r.act, r.role from posthorn.rules r))
+  from posthorn.schema_version v`
+
 	lockSQL = `select pg_advisory_lock($1)`
 
 	putRulesSQL = `with want as (select * from unnest($1::text[], $2::text[], $3::text[]) w (kind, act, role)),
@@ -250,7 +256,7 @@ select h.snapshot, t.conv, t.first_seq, t.last_seq, posthorn.head(t.conv), t.pre
 )
 
 // statements are all of the above that are sent as they are.
-var statements = []string{checkSQL, lockSQL, putRulesSQL, setChannelSQL, sendBatchSQL, changeSQL, openSQL, tailSQL, factsSQL, settleSQL, adoptSQL,
+var statements = []string{checkSQL, migratedSQL, lockSQL, putRulesSQL, setChannelSQL, sendBatchSQL, changeSQL, openSQL, tailSQL, factsSQL, settleSQL, adoptSQL,
 	enlistSQL, beatSQL, leaveSQL, guardSQL, trimSQL, routesSQL, ringSQL, auditSQL, claimsSQL, putBootSQL, headsSQL, rangesSQL, viewSQL,
 	forwardSQL, backwardSQL, markStartSQL, tailStartSQL, listSQL, unreadSQL, bootSQL, membersSQL, confirmSQL, deviceViewsSQL, userViewsSQL,
 	ackBatchSQL, helloSQL, firstFrameSQL, foldSQL, oldestTxSQL}
