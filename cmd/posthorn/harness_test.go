@@ -106,8 +106,14 @@ type peer struct {
 // connect logs a device in; each time it is a new install unless edit says otherwise.
 func (n *node) connect(t *testing.T, user, device string, edit ...func(*wire.Hello)) *peer {
 	t.Helper()
+	return n.enter(t, n.token(t, user, device), device, edit...)
+}
+
+// enter logs in with a token.
+func (n *node) enter(t *testing.T, token, device string, edit ...func(*wire.Hello)) *peer {
+	t.Helper()
 	p := n.dial(t, nil)
-	h := &wire.Hello{Token: n.token(t, user, device), Device: device}
+	h := &wire.Hello{Token: token, Device: device}
 	for _, f := range edit {
 		f(h)
 	}

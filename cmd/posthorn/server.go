@@ -41,6 +41,10 @@ type server struct {
 	stopOnce  sync.Once
 	stopErr   error
 	serving   sync.WaitGroup
+
+	mu        sync.Mutex // guards what follows
+	front     *gateway.Gateway
+	suspended bool
 }
 
 func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (s *server, err error) {
@@ -63,7 +67,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (s *server,
 	}
 	limits := c.limits()
 	s.store, err = store.New(store.Config{URL: url, Schema: c.Schema, Channel: c.Channel, Poll: c.Doorbell == "poll", Gateway: s.gatewayID,
-		Limits: limits, AllowUnsafe: c.Dev, Logger: log, Witness: c.witnessFile(log)})
+		Limits: limits, AllowUnsafe: c.Dev, Logger: log, Witness: c.witnessFile(log), Suspend: s.suspend})
 	if err != nil {
 		return s, err
 	}
@@ -104,6 +108,10 @@ func (s *server) startHTTP(ctx context.Context, c *serveCmd, limits posthorn.Lim
 	s.gateway = gateway.New(gateway.Config{Log: s.store, Hub: s.hub, Auth: deviceAuth{auth}, Limits: limits, GatewayID: s.gatewayID,
 		AllowedOrigins: c.Origins, Compression: c.Compression, Logger: s.log})
 	s.gateway.Start()
+	s.mu.Lock()
+	s.front = s.gateway
+	s.front.Suspend(s.suspended)
+	s.mu.Unlock()
 	mux := http.NewServeMux()
 	mux.Handle("GET /api/v1/ws", s.gateway)
 	mux.Handle("/", calls.Handler())
@@ -119,6 +127,16 @@ func (s *server) startHTTP(ctx context.Context, c *serveCmd, limits posthorn.Lim
 		}
 	})
 	return nil
+}
+
+// suspend is the store's word to the sockets; it may come before there are any.
+func (s *server) suspend(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.suspended = on
+	if s.front != nil {
+		s.front.Suspend(on)
+	}
 }
 
 func (s *server) url() string { return "http://" + s.listener.Addr().String() }

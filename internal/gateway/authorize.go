@@ -16,6 +16,7 @@ type handler struct {
 	write bool // a drain waits for its answer
 	must  bool // answered even without rid
 	free  bool // also while draining
+	calm  bool // also while suspended: it needs no database
 }
 
 // handlers is the table. A t that is not in it is BAD_FRAME, a second hello too.
@@ -31,7 +32,7 @@ var handlers = map[string]handler{
 	"history": {run: history, slow: true},
 	"members": {run: members, slow: true},
 	"confirm": {run: confirm, slow: true},
-	"ping":    {run: ping, must: true, free: true},
+	"ping":    {run: ping, must: true, free: true, calm: true},
 }
 
 // authorize admits one frame and starts what it asks for; false: the reader stops. What the sender may do in a
@@ -46,7 +47,9 @@ func (s *socket) authorize(f wire.Frame, bad error) bool {
 		return s.reject(t, rid, posthorn.Errorf(posthorn.CodeBadFrame, "%s is not a request, or not at this time", t))
 	}
 	if a, isAck := f.(*wire.Ack); isAck && rid == "" {
-		s.ackMerged(a)
+		if !s.q.asleep.Load() { // else the sweep asks again
+			s.ackMerged(a)
+		}
 		return true
 	}
 	r, v := s.begin(t, rid, h)
@@ -55,6 +58,9 @@ func (s *socket) authorize(f wire.Frame, bad error) bool {
 		return s.alive()
 	case refuse:
 		r.fail(&posthorn.Error{Code: posthorn.CodeUnavailable, Msg: "this gateway is shutting down", Retry: time.Second})
+		return true
+	case suspend:
+		r.fail(away())
 		return true
 	}
 	if !h.slow {
@@ -71,7 +77,7 @@ func (s *socket) authorize(f wire.Frame, bad error) bool {
 // reject answers a frame that names no request, whether it has a rid or not. It takes a slot like any other, so that a
 // client that only sends rubbish and never reads is not read for ever.
 func (s *socket) reject(t, rid string, err error) bool {
-	r, v := s.begin(t, rid, handler{must: true, free: true})
+	r, v := s.begin(t, rid, handler{must: true, free: true, calm: true})
 	if v == over {
 		return s.alive()
 	}
@@ -94,12 +100,12 @@ func (s *socket) begin(t, rid string, h handler) (*request, verdict) {
 		}
 	}
 	r := &request{s: s, t: t, rid: rid, must: h.must, write: h.write}
-	v := s.q.begin(h.write, h.free)
+	v := s.q.begin(h.write, h.free, h.calm)
 	switch v {
 	case over:
 		<-s.slots
 		return nil, over
-	case refuse:
+	case refuse, suspend:
 		r.write = false // not counted
 	}
 	return r, v

@@ -24,10 +24,15 @@ func (q *queue) take(b *batch) bool {
 		q.ending = q.parting
 	}
 	b.items, q.items = q.items, b.items
+	if q.asleep.Load() {
+		b.items, q.items = q.held(b.items)
+	}
 	if len(b.items) > 0 || q.ackedNow || q.ending != nil {
 		b.acked, q.acked, q.ackedNow = q.acked, nil, false
 	}
-	b.hints, q.hints = q.hints, nil
+	if !q.asleep.Load() {
+		b.hints, q.hints = q.hints, nil
+	}
 	b.ping, q.ping = q.ping, false
 	b.pong, q.pong = q.pong, nil
 	if b.end = q.ending; b.end != nil {

@@ -7,11 +7,12 @@ type verdict int
 const (
 	proceed verdict = iota
 	refuse          // draining
+	suspend         // suspended
 	over            // ending
 )
 
 // begin admits a request.
-func (q *queue) begin(write, evenDraining bool) verdict {
+func (q *queue) begin(write, evenDraining, evenSuspended bool) verdict {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -19,6 +20,8 @@ func (q *queue) begin(write, evenDraining bool) verdict {
 		return over
 	case q.parting != nil && !evenDraining:
 		return refuse
+	case q.asleep.Load() && !evenSuspended:
+		return suspend
 	}
 	if write {
 		q.writes++

@@ -43,7 +43,7 @@ func (s *socket) flush(b *batch) error {
 	}
 	s.raw.cork()
 	for i := range b.items {
-		if it := &b.items[i]; !s.lost(it.kind) {
+		if it := &b.items[i]; !s.q.skip(it) && !s.lost(it.kind) {
 			s.write(it.frame)
 		}
 	}

@@ -35,10 +35,13 @@ type Gateway struct {
 	conns  sync.WaitGroup // readers, writers, requests; Add only under mu while serving, or from one of them
 	own    sync.WaitGroup // beat, complain
 
-	mu      sync.Mutex // guards what follows
-	state   state
-	sockets map[*socket]struct{}
-	due     []*socket // have acked replies that wait for a push
+	suspending sync.Mutex // one Suspend after the other
+
+	mu        sync.Mutex // guards what follows
+	state     state
+	suspended bool
+	sockets   map[*socket]struct{}
+	due       []*socket // have acked replies that wait for a push
 }
 
 // New makes a gateway that serves nothing until Start.
@@ -83,6 +86,7 @@ func (g *Gateway) Start() {
 func (g *Gateway) add(s *socket) {
 	g.mu.Lock()
 	g.sockets[s] = struct{}{}
+	s.q.sleep(g.suspended)
 	late := g.state != serving
 	g.mu.Unlock()
 	g.n.accepted.Add(1)

@@ -27,10 +27,13 @@ func (s *socket) login() bool {
 		t, rid := name(f, bad)
 		hello, ok := f.(*wire.Hello)
 		r, v := s.begin(t, rid, handler{must: true})
-		if v != proceed {
+		if v == over || v == refuse {
 			return false
 		}
 		switch {
+		case v == suspend:
+			r.fail(away())
+			continue
 		case bad != nil && t == "hello":
 			r.fail(bad)
 			continue

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/posthorn/posthorn/wire"
 )
@@ -19,6 +20,8 @@ type item struct {
 	frame []byte
 	kind  kind
 	req   *request // of a reply: its slot is given back once the reply is written
+	conv  string   // of a push, and
+	seq   int64    // what a hint in its place would say
 }
 
 func (it *item) bounded() bool { return it.kind >= event }
@@ -28,6 +31,7 @@ func (it *item) bounded() bool { return it.kind >= event }
 type queue struct {
 	maxPushes, maxBytes int
 	wake                chan struct{} // of capacity 1: there may be something to take
+	asleep              atomic.Bool   // suspended; changed under mu
 
 	mu        sync.Mutex // guards what follows
 	items     []item
@@ -59,7 +63,7 @@ func (q *queue) ring() {
 // push adds a bounded item; false: full or closed.
 func (q *queue) push(it item) bool {
 	q.mu.Lock()
-	ok := !q.closed && q.pushes < q.maxPushes && q.pushBytes+len(it.frame) <= q.maxBytes
+	ok := !q.closed && (!q.asleep.Load() || it.conv == "") && q.pushes < q.maxPushes && q.pushBytes+len(it.frame) <= q.maxBytes
 	if ok {
 		q.items = append(q.items, it)
 		q.pushes++

@@ -46,13 +46,13 @@ var _ posthorn.Socket = (*socket)(nil)
 func (s *socket) Viewer() posthorn.Viewer { return s.session.Viewer }
 
 // PushEvent queues an encoded event frame; false: the queue is full, or the connection has ended.
-func (s *socket) PushEvent(frame []byte, _ string, _ int64) bool {
-	return s.push(item{frame: frame, kind: event})
+func (s *socket) PushEvent(frame []byte, conv string, seq int64) bool {
+	return s.push(item{frame: frame, kind: event, conv: conv, seq: seq})
 }
 
 // PushConv queues a conv frame.
 func (s *socket) PushConv(e posthorn.Entry) bool {
-	return s.push(item{frame: wire.Append(nil, &wire.Conv{Entry: e}), kind: notice})
+	return s.push(item{frame: wire.Append(nil, &wire.Conv{Entry: e}), kind: notice, conv: e.Conv, seq: e.Head})
 }
 
 func (s *socket) push(it item) bool {
