@@ -26,7 +26,7 @@ build: ## bin/posthorn
 	CGO_ENABLED=0 go build -trimpath -o bin/posthorn ./cmd/posthorn
 
 .PHONY: test
-test: postgres ## all tests with the race detector, on one private cluster
+test: postgres pgbouncer ## all tests with the race detector, on one private cluster
 	go run ./internal/pgtest/withpg -- go test -race -timeout 15m $(TESTFLAGS) ./...
 
 .PHONY: check
@@ -63,6 +63,10 @@ docs: ## write the generated documents anew
 .PHONY: postgres
 postgres: ## see that server programs of PostgreSQL 15 or newer are there
 	@scripts/install-postgres.sh
+
+.PHONY: pgbouncer
+pgbouncer: ## see that pgbouncer is there, for the tests behind one
+	@scripts/install-pgbouncer.sh
 
 .PHONY: pg
 pg: ## fetch PostgreSQL into .pg without the right to install: make pg VERSION=17

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/posthorn/posthorn"
+	"github.com/posthorn/posthorn/internal/bell"
 )
 
 type serveCmd struct {
@@ -68,8 +69,8 @@ func (c *serveCmd) check() error {
 	if c.Dev && !loopback(c.Listen) {
 		return errors.New("--dev signs in anybody by name: it listens on loopback only, as --listen 127.0.0.1:8080")
 	}
-	if n := len(c.Channel); n == 0 || n > 63 {
-		return errors.New("--channel has 1 to 63 bytes: PostgreSQL would cut a longer one and listen to another")
+	if err := bell.CheckChannel(c.Channel); err != nil {
+		return fmt.Errorf("--channel: %w", err)
 	}
 	if c.Sweep < 0 || c.TailPollMax <= 0 {
 		return errors.New("--sweep and --tail-poll-max must not be negative")

@@ -2,6 +2,8 @@ package bell
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -15,18 +17,30 @@ import (
 type Config struct {
 	// Connect opens the connection that listens. Required.
 	Connect func(context.Context) (*pgx.Conn, error)
+	// Notify sends a notification over another connection, as the proof that the listening one hears: a notification that
+	// is sent on the listening connection itself comes back even behind a transaction pooler. Required.
+	Notify func(ctx context.Context, channel, payload string) error
 	// Channel to LISTEN on, at most 63 bytes; it is quoted. Required.
 	Channel string
-	// Ring is called for each notification with the sender's backend pid, and with pid 0 after each (re)connect, when
-	// anything may have been missed. It must not block. Required.
+	// Ring is called for each bell with the sender's backend pid, and with pid 0 after each (re)connect, when anything may
+	// have been missed. It must not block. Required.
 	Ring func(pid uint32, payload string)
-	// Probe is how long the connection may be silent before a query proves it alive. Default 10 s.
+	// Probe is the time between two proofs. Default 10 s.
 	Probe time.Duration
-	// Deadline of the probe and of a connect. Default 5 s.
+	// Deadline of a proof and of a connect. Default 5 s.
 	Deadline time.Duration
 	// Logger; default discards.
 	Logger *slog.Logger
 }
+
+// firstDeadline is that of the first proof on a connection, so that whoever starts a server soon knows.
+const firstDeadline = 3 * time.Second
+
+var (
+	errUnproven = errors.New("no notification from another connection has arrived yet")
+	errDeaf     = errors.New("a notification sent from another connection does not arrive: the listening connection is dead, or a transaction pooler " +
+		"such as pgbouncer stands before the database; use --doorbell poll or a URL of the server itself")
+)
 
 // Listener keeps one connection listening and tells when the bell rings.
 type Listener struct {
@@ -34,14 +48,15 @@ type Listener struct {
 	cancel     context.CancelFunc // set by Start
 	done       chan struct{}      // closed by the goroutine
 	start      sync.Once
-	up         atomic.Bool
+	trouble    atomic.Pointer[error] // nil: proven
 	reconnects atomic.Int64
+	junk       atomic.Int64
 }
 
 // New makes a Listener that is not started.
 func New(cfg Config) (*Listener, error) {
-	if n := len(cfg.Channel); n == 0 || n > 63 {
-		return nil, fmt.Errorf("channel name has %d bytes, want 1 to 63: PostgreSQL would cut it and listen to another", n)
+	if err := CheckChannel(cfg.Channel); err != nil {
+		return nil, err
 	}
 	if cfg.Probe == 0 {
 		cfg.Probe = 10 * time.Second
@@ -52,7 +67,9 @@ func New(cfg Config) (*Listener, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Listener{cfg: cfg, done: make(chan struct{})}, nil
+	l := &Listener{cfg: cfg, done: make(chan struct{})}
+	l.down(errUnproven)
+	return l, nil
 }
 
 // Start begins listening; a second call does nothing.
@@ -72,31 +89,45 @@ func (l *Listener) Stop() {
 	<-l.done
 }
 
-// Up tells whether the connection listens now.
-func (l *Listener) Up() bool { return l.up.Load() }
+// Up is nil while notifications are proven to arrive, else why they may not.
+func (l *Listener) Up() error {
+	if t := l.trouble.Load(); t != nil {
+		return *t
+	}
+	return nil
+}
+
+func (l *Listener) down(why error) { l.trouble.Store(&why) }
 
 // Reconnects counts how often listening began after the first time.
 func (l *Listener) Reconnects() int64 { return max(l.reconnects.Load()-1, 0) }
 
+// Junk counts notifications that were no bell.
+func (l *Listener) Junk() int64 { return l.junk.Load() }
+
 func (l *Listener) run(ctx context.Context) {
 	defer close(l.done)
-	wait := 50 * time.Millisecond
+	const first, last = 50 * time.Millisecond, 2 * time.Second
+	wait := first
+	var logged time.Time
 	for ctx.Err() == nil {
-		began := time.Now()
 		err := l.listen(ctx)
-		l.up.Store(false)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > 10*time.Second {
-			wait = 50 * time.Millisecond
+		if l.Up() == nil {
+			wait = first // it had been heard
 		}
-		l.cfg.Logger.Warn("the doorbell connection ended; polling until it is back", "error", err, "retry_in", wait)
+		l.down(err)
+		if time.Since(logged) > time.Second {
+			logged = time.Now()
+			l.cfg.Logger.Warn("the doorbell is not heard; polling until it is", "error", err, "retry_in", wait)
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
 		}
-		wait = min(2*wait, 2*time.Second)
+		wait = min(2*wait, last)
 	}
 }
 
@@ -116,37 +147,83 @@ func (l *Listener) listen(ctx context.Context) error {
 	if _, err := conn.Exec(cctx, "LISTEN "+pgx.Identifier{l.cfg.Channel}.Sanitize()); err != nil {
 		return err
 	}
-	l.up.Store(true)
 	l.reconnects.Add(1)
 	l.cfg.Ring(0, "")
+	return l.hear(ctx, conn)
+}
+
+// hear takes notifications until the connection ends or a proof does not arrive.
+func (l *Listener) hear(ctx context.Context, conn *pgx.Conn) error {
+	p := prover{l: l, deadline: min(l.cfg.Deadline, firstDeadline)}
+	defer p.wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p.send(ctx)
 	for {
-		n, err := l.wait(ctx, conn)
-		if err != nil {
+		wctx, done := context.WithDeadline(ctx, p.due)
+		n, err := conn.WaitForNotification(wctx)
+		late := wctx.Err() != nil && ctx.Err() == nil && !conn.IsClosed()
+		done()
+		switch {
+		case err == nil:
+			l.take(n.PID, n.Payload, &p)
+		case !late:
 			return err
-		}
-		if n {
-			continue
-		}
-		pctx, cancel := context.WithTimeout(ctx, l.cfg.Deadline)
-		err = conn.Ping(pctx)
-		cancel()
-		if err != nil {
-			return fmt.Errorf("probe: %w", err)
+		case p.nonce == "":
+			p.send(ctx)
+		default:
+			return p.failed()
 		}
 	}
 }
 
-// wait returns true after a notification, false when the connection was silent for the probe interval.
-func (l *Listener) wait(ctx context.Context, conn *pgx.Conn) (bool, error) {
-	wctx, cancel := context.WithTimeout(ctx, l.cfg.Probe)
-	defer cancel()
-	n, err := conn.WaitForNotification(wctx)
-	if err == nil {
-		l.cfg.Ring(n.PID, n.Payload)
-		return true, nil
+// take sorts one notification.
+func (l *Listener) take(pid uint32, payload string, p *prover) {
+	switch kindOf(payload) {
+	case rings:
+		l.cfg.Ring(pid, payload)
+	case proof: // those of other listeners mean nothing here
+		if p.nonce != "" && payload == proofPrefix+p.nonce {
+			p.arrived()
+			l.trouble.Store(nil)
+		}
+	default:
+		l.junk.Add(1)
 	}
-	if wctx.Err() != nil && ctx.Err() == nil && !conn.IsClosed() {
-		return false, nil
+}
+
+// prover sends proofs and knows when the next one is due, or when the one on its way must have arrived.
+type prover struct {
+	l        *Listener
+	deadline time.Duration
+	nonce    string // on its way; "": none
+	due      time.Time
+	wg       sync.WaitGroup
+	err      atomic.Pointer[error] // why it could not be sent
+}
+
+// send does not wait: the reader must go on reading.
+func (p *prover) send(ctx context.Context) {
+	p.nonce = rand.Text()
+	p.due = time.Now().Add(p.deadline)
+	payload, by := proofPrefix+p.nonce, p.due
+	p.wg.Go(func() {
+		ctx, cancel := context.WithDeadline(ctx, by)
+		defer cancel()
+		if err := p.l.cfg.Notify(ctx, p.l.cfg.Channel, payload); err != nil {
+			p.err.Store(&err)
+		}
+	})
+}
+
+func (p *prover) arrived() {
+	p.nonce, p.deadline = "", p.l.cfg.Deadline
+	p.due = time.Now().Add(p.l.cfg.Probe)
+}
+
+func (p *prover) failed() error {
+	if err := p.err.Load(); err != nil {
+		return fmt.Errorf("no notification can be sent: %w", *err)
 	}
-	return false, err
+	return errDeaf
 }

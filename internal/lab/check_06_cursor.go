@@ -70,7 +70,7 @@ func ackMonotonicAndBounded(t *trial) {
 	left := make(chan any, 1)
 	go func() {
 		defer func() { left <- recover() }() // the answer may be lost with the connection, which the device has left
-		bo.ack(conv, 7)
+		_, _ = bo.ack(conv, 7)
 	}()
 	t.untilSessions("the flush with ack 7 to stand before its commit", "state = 'idle in transaction' and backend_xid is not null", 1)
 	twin, _ := t.peer(b, "bo", "phone", install)

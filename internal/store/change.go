@@ -58,7 +58,7 @@ func (s *Store) change(w *writer, op *posthorn.Op, wait time.Duration) bool {
 	if users == nil {
 		users = []string{}
 	}
-	err := w.tx(fault.SendBeforeCommit, s.sql(changeSQL), []any{s.cfg.Gateway, batch, s.cfg.Channel, lockText(wait), op.Conv, string(op.Kind), string(act(op)), op.Sender,
+	err := w.tx(fault.SendBeforeCommit, s.sql(changeSQL), []any{s.cfg.Gateway, batch, s.channel(), lockText(wait), op.Conv, string(op.Kind), string(act(op)), op.Sender,
 		absent0(op.DeviceID), op.AsServer, op.Cmid, users, role, title,
 		int64(s.cfg.Limits.GroupMembers), int64(s.cfg.Limits.ChannelMembers)}, r.scan)
 	if err != nil {

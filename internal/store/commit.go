@@ -160,7 +160,7 @@ func (s *Store) sendArgs(batch int64, ops []*posthorn.Op, wait time.Duration, sk
 			datas[i] = &d
 		}
 	}
-	return []any{s.cfg.Gateway, batch, s.cfg.Channel, skip, lockText(wait), convs, senders, devices, servers, cmids, bodies, datas, replies}
+	return []any{s.cfg.Gateway, batch, s.channel(), skip, lockText(wait), convs, senders, devices, servers, cmids, bodies, datas, replies}
 }
 
 func absent0(n int64) *int64 {

@@ -12,14 +12,13 @@ var errWaiting = errors.New("the history of the database is being compared")
 
 // facts is what the database says of itself, and how much of the memory it confirms.
 type facts struct {
-	space           string
-	epoch           int64
-	system          int64
-	stored          *string // the timeline on which the epoch was settled
-	timeline        *string // the one that WAL is written to; nil: it is a standby
-	lostPairs       int
-	lostBatches     int
-	systemIsForeign bool
+	space       string
+	epoch       int64
+	system      int64
+	stored      *string // the timeline on which the epoch was settled
+	timeline    *string // the one that WAL is written to; nil: it is a standby
+	lostPairs   int
+	lostBatches int
 }
 
 // compare holds the database to what this gateway has seen of it, decides with the other gateways whether the epoch stays,
@@ -115,13 +114,13 @@ func (s *Store) enlist(ctx context.Context) (beat int64, err error) {
 // interval is how PostgreSQL reads a duration.
 func interval(d time.Duration) string { return d.String() }
 
-// Presented takes the newest epoch that a client says it has seen. Where it is later than ours, the database was rewound
+// heard takes the newest epoch that a client says it has seen. Where it is later than ours, the database was rewound
 // to before it began: a new one must begin, above both. Clients may lie, so they are heard once in ten minutes.
 func (s *Store) heard(epoch int64) {
 	for {
 		old := s.presented.Load()
-		if epoch <= old || epoch <= s.guard.epoch.Load() {
-			return
+		if epoch <= old || epoch <= s.guard.epoch.Load() || epoch > time.Now().Add(25*time.Hour).UnixMilli() {
+			return // a day ahead by the database's clock is the bound; this keeps nonsense from hiding what is true
 		}
 		if s.presented.CompareAndSwap(old, epoch) {
 			s.doubt.Store(true)

@@ -8,3 +8,6 @@ var ValidSnapshot = validSnapshot
 
 // TailSQL for the test of plans.
 const TailSQL = tailSQL
+
+// QueueUsed tells a store how full the notification queue is.
+func QueueUsed(s *Store, usage float64) { s.queueUsed(usage) }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 // counters are read by Stats.
 type counters struct {
 	sent, batches, unknown, acks, tailErrors, repaired, lastWarn atomic.Int64
+	queueUsage                                                   atomic.Uint64 // bits of a float
 	audited, corrected, renewals, refused, suspensions           atomic.Int64
 
 	mu      sync.Mutex
@@ -23,6 +25,8 @@ type Stats struct {
 	Sent, Batches, Unknown, Acks, TailErrors, Repaired, Reconnects int64
 	Audited, Corrected, Renewals, Refused, Suspensions             int64 // see audit.go, epoch.go, lease.go
 	Queued                                                         int
+	Junk                                                           int64   // notifications that were no bell
+	QueueUsage                                                     float64 // of PostgreSQL's notification queue, 0 to 1
 }
 
 // Stats reads the counters.
@@ -34,8 +38,9 @@ func (s *Store) Stats() Stats {
 		TailErrors: s.stats.tailErrors.Load(), Repaired: s.stats.repaired.Load(), Queued: queued,
 		Audited: s.stats.audited.Load(), Corrected: s.stats.corrected.Load(), Renewals: s.stats.renewals.Load(),
 		Refused: s.stats.refused.Load(), Suspensions: s.stats.suspensions.Load()}
+	st.QueueUsage = math.Float64frombits(s.stats.queueUsage.Load())
 	if s.bell != nil {
-		st.Reconnects = s.bell.Reconnects()
+		st.Reconnects, st.Junk = s.bell.Reconnects(), s.bell.Junk()
 	}
 	return st
 }

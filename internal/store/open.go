@@ -44,7 +44,7 @@ func (s *Store) OpenConversation(ctx context.Context, o posthorn.Open) (posthorn
 	}
 	batch := s.tail.begin()
 	var r openResult
-	err := w.tx("", s.sql(openSQL), []any{s.cfg.Gateway, batch, s.cfg.Channel, chosen, o.Creator, absent0(o.Device), o.Cmid, string(o.Kind), o.Title, members, history},
+	err := w.tx("", s.sql(openSQL), []any{s.cfg.Gateway, batch, s.channel(), chosen, o.Creator, absent0(o.Device), o.Cmid, string(o.Kind), o.Title, members, history},
 		func(row pgx.Row) error {
 			return row.Scan(&r.tx, &r.code, &r.why, &r.conv, &r.head, &r.mid, &r.at, &r.users, &r.data)
 		})

@@ -87,7 +87,7 @@ select h.snapshot::text, coalesce(h.mark, ''), h.epoch, coalesce(h.timeline, '')
   left join posthorn.device_routes r on r.device_id = i.device
  where r.generation > i.generation or d.revoked_at is not null`
 
-	ringSQL = `select pg_notify($1, $2)`
+	notifySQL = `select pg_notification_queue_usage() from pg_notify($1, $2)`
 
 	// What was committed by transactions that ran or began since an earlier reading, whatever the tail made of them.
 	auditSQL = `with here as materialized (select pg_current_snapshot()::text as snapshot)
@@ -257,6 +257,6 @@ select h.snapshot, t.conv, t.first_seq, t.last_seq, posthorn.head(t.conv), t.pre
 
 // statements are all of the above that are sent as they are.
 var statements = []string{checkSQL, migratedSQL, lockSQL, putRulesSQL, setChannelSQL, sendBatchSQL, changeSQL, openSQL, tailSQL, factsSQL, settleSQL, adoptSQL,
-	enlistSQL, beatSQL, leaveSQL, guardSQL, trimSQL, routesSQL, ringSQL, auditSQL, claimsSQL, putBootSQL, headsSQL, rangesSQL, viewSQL,
+	enlistSQL, beatSQL, leaveSQL, guardSQL, trimSQL, routesSQL, notifySQL, auditSQL, claimsSQL, putBootSQL, headsSQL, rangesSQL, viewSQL,
 	forwardSQL, backwardSQL, markStartSQL, tailStartSQL, listSQL, unreadSQL, bootSQL, membersSQL, confirmSQL, deviceViewsSQL, userViewsSQL,
 	ackBatchSQL, helloSQL, firstFrameSQL, foldSQL, oldestTxSQL}

@@ -31,11 +31,13 @@ func (s *Store) Ready() []Condition {
 	}
 	why := s.guard.reason()
 	history := Condition{Name: "history", OK: why == "", Why: why}
-	bell := Condition{Name: "doorbell", OK: s.cfg.Poll || (s.bell != nil && s.bell.Up())}
+	bell := Condition{Name: "doorbell", OK: s.cfg.Poll}
 	if s.cfg.Poll {
 		bell.Why = "polling"
-	} else if !bell.OK {
-		bell.Why = "the listening connection is down"
+	} else if err := s.deaf(); err != nil {
+		bell.Why = err.Error()
+	} else {
+		bell.OK = true
 	}
 	return []Condition{db, tail, history, bell}
 }

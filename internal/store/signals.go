@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -66,9 +65,5 @@ func (s *Store) release(ctx context.Context, devices []posthorn.Viewer) error {
 
 // rings wakes the other gateways after a commit that is no batch of messages.
 func (s *Store) rings(what string) {
-	ctx, cancel := context.WithTimeout(s.hard, 5*time.Second)
-	defer cancel()
-	if _, err := s.pool.Exec(ctx, s.sql(ringSQL), s.cfg.Channel, what+":1"); err != nil {
-		s.log.Debug("the doorbell was not rung; the others poll", "error", err)
-	}
+	s.notifier.Ring(s.cfg.Channel, what+":1")
 }

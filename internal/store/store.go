@@ -51,21 +51,23 @@ type Store struct {
 	pool *pgxpool.Pool
 	conn *pgx.ConnConfig // for connections outside the pool
 
-	queue   queue
-	acks    ackQueue
-	hellos  helloQueue
-	out     chan delivery
-	opener  chan *writer // holds the one that opens conversations while nobody uses it
-	tail    tail
-	audit   audit // of the tail's goroutine
-	bell    *bell.Listener
-	guard   guard
-	witness witness
-	syncLow atomic.Bool // synchronous_commit is lower than on
-	held    atomic.Bool // old transactions hold back pruning
-	pooled  atomic.Bool // a transaction pooler stands before the database
-	stats   counters
+	queue    queue
+	acks     ackQueue
+	hellos   helloQueue
+	out      chan delivery
+	opener   chan *writer // holds the one that opens conversations while nobody uses it
+	tail     tail
+	audit    audit          // of the tail's goroutine
+	bell     *bell.Listener // nil where the tail polls
+	notifier *bell.Notifier
+	guard    guard
+	witness  witness
+	syncLow  atomic.Bool // synchronous_commit is lower than on
+	held     atomic.Bool // old transactions hold back pruning
+	pooled   atomic.Bool // a transaction pooler stands before the database
+	stats    counters
 
+	muted     atomic.Bool  // the notification queue is about to fill: sends do not ring
 	doubt     atomic.Bool  // the tail must compare before it goes on
 	suspended atomic.Bool  // the lease is two thirds gone
 	presented atomic.Int64 // the newest epoch that a client has shown and that is later than ours
@@ -100,8 +102,10 @@ func New(cfg Config) (*Store, error) {
 	}
 	pc.MaxConns = int32(max(cfg.Limits.Connections-3-lanes, 2)) // the batcher, the opener, the lease and the lanes have their own
 	pc.ConnConfig.ConnectTimeout = 5 * time.Second
+	pc.ConnConfig.DialFunc = bell.Dial
 	pc.ConnConfig.RuntimeParams["application_name"] = "posthorn"
 	s := &Store{cfg: cfg, log: cfg.Logger, conn: pc.ConnConfig.Copy(), quit: make(chan struct{}), out: make(chan delivery, 4), opener: make(chan *writer, 1)}
+	s.notifier = bell.NewNotifier(func(ctx context.Context) (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, s.connConfig()) }, s.log)
 	pc.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error { s.suit(c); return nil }
 	if s.pool, err = pgxpool.NewWithConfig(context.Background(), pc); err != nil {
 		return nil, fmt.Errorf("database pool: %w", err)
@@ -141,12 +145,13 @@ func (s *Store) Start(ctx context.Context) (err error) {
 		err = nil
 		s.started.Store(true)
 		if !s.cfg.Poll {
-			s.bell, err = bell.New(bell.Config{Connect: s.dial, Channel: s.cfg.Channel, Ring: s.ring, Logger: s.log})
+			s.bell, err = bell.New(bell.Config{Connect: s.dial, Notify: s.notify, Channel: s.cfg.Channel, Ring: s.ring, Logger: s.log})
 			if err != nil {
 				return
 			}
 			s.bell.Start(ctx)
 		}
+		s.notifier.Start(ctx)
 		s.senders.Add(1 + lanes)
 		go s.runBatcher()
 		for i := range lanes {
@@ -181,6 +186,7 @@ func (s *Store) Stop(ctx context.Context) {
 			s.bell.Stop()
 		}
 		s.workers.Wait()
+		s.notifier.Stop()
 		s.cut()
 		w := <-s.opener // whoever uses it was cut
 		w.close()

@@ -1,0 +1,48 @@
+package bell
+
+import "strings"
+
+// Payloads. A bell is lines of conv:seq, split at the last colon; a proof has no colon. Neither is trusted: the one wakes,
+// the other is waited for by who sent it.
+
+const proofPrefix = "proof "
+
+type payloadKind int
+
+const (
+	junk payloadKind = iota
+	rings
+	proof
+)
+
+// kindOf tells what a payload is.
+func kindOf(payload string) payloadKind {
+	if strings.HasPrefix(payload, proofPrefix) && !strings.Contains(payload, ":") {
+		return proof
+	}
+	for line := range strings.Lines(payload) {
+		at := strings.LastIndexByte(line, ':')
+		if at < 1 || !isSeq(strings.TrimSuffix(line[at+1:], "\n")) {
+			return junk
+		}
+	}
+	if payload == "" {
+		return junk
+	}
+	return rings
+}
+
+// isSeq: a decimal from 1 to 2^53-1, as it is written.
+func isSeq(s string) bool {
+	if s == "" || len(s) > 16 || s[0] == '0' {
+		return false
+	}
+	var n uint64
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return false
+		}
+		n = 10*n + uint64(c-'0')
+	}
+	return n < 1<<53
+}
