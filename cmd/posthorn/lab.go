@@ -22,7 +22,7 @@ type labListCmd struct{}
 func (labListCmd) Run(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	for _, c := range lab.Checks() {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, c.Fault, c.Must)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Fault, c.Must, c.Mechanism)
 	}
 	return w.Flush()
 }

@@ -37,7 +37,7 @@ func (t *trial) receiverCrash(fault string, stored bool) {
 	for _, r := range after {
 		switch {
 		case r.Who != bo.name:
-		case r.What == Note && r.Text == "told what is on disk":
+		case r.What == Note && r.Text == dumped:
 			begun = true
 		case r.What == Held && r.Seq == sent.Seq && !begun:
 			held++

@@ -75,11 +75,11 @@ func withAckAfter(d time.Duration) setting {
 
 // command is one line to a device process.
 type command struct {
-	Do    string   `json:"do"` // send, leave, dump, quit
-	Conv  string   `json:"conv,omitempty"`
-	Cmid  string   `json:"cmid,omitempty"`
-	Body  string   `json:"body,omitempty"`
-	Users []string `json:"users,omitempty"`
+	Do      string `json:"do"` // send, leave, dump, quit
+	Conv    string `json:"conv,omitempty"`
+	Cmid    string `json:"cmid,omitempty"`
+	Body    string `json:"body,omitempty"`
+	ReplyTo int64  `json:"reply_to,omitempty"`
 }
 
 func (d *device) tell(c command) {
@@ -91,19 +91,22 @@ func (d *device) tell(c command) {
 }
 
 // send puts a message into the device's outbox and returns when it is there, on disk.
-func (d *device) send(conv, body string) (cmid string) {
+func (d *device) send(conv, body string) (cmid string) { return d.reply(conv, body, 0) }
+
+// reply is send for a message that answers another one.
+func (d *device) reply(conv, body string, to int64) (cmid string) {
 	cmid = d.t.cmid()
-	d.tell(command{Do: "send", Conv: conv, Cmid: cmid, Body: body})
+	d.tell(command{Do: "send", Conv: conv, Cmid: cmid, Body: body, ReplyTo: to})
 	d.queued(cmid)
 	return cmid
 }
 
 // leave puts a leave into the outbox; the client makes its cmid.
 func (d *device) leave(conv string) (cmid string) {
+	queued := func(r *Record) bool { return r.Who == d.name && r.What == Queued && r.Type == "leave" }
+	before := d.t.hist.count(queued)
 	d.tell(command{Do: "leave", Conv: conv})
-	return d.t.await(d.name+" to have queued its leave", func(r *Record) bool {
-		return r.Who == d.name && r.What == Queued && r.Type == "leave"
-	}).Cmid
+	return d.t.awaitN(d.name+" to have queued its leave", before+1, queued)[before].Cmid
 }
 
 func (d *device) queued(cmid string) {

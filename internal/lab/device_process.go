@@ -94,7 +94,7 @@ func (d *deviceProcess) do(ctx context.Context, c command) (err error) {
 	var p *client.Pending
 	switch c.Do {
 	case "send":
-		p, err = d.c.Send(ctx, c.Conv, client.Message{Body: c.Body, Cmid: c.Cmid})
+		p, err = d.c.Send(ctx, c.Conv, client.Message{Body: c.Body, Cmid: c.Cmid, ReplyTo: c.ReplyTo})
 	case "leave":
 		p, err = d.c.Leave(ctx, c.Conv)
 	case "dump":
@@ -134,12 +134,14 @@ func (d *deviceProcess) dump(ctx context.Context, tag string) error {
 		if !k.Held {
 			continue
 		}
-		d.rec.say(Record{What: Note, Conv: k.Conv, Seq: k.Local.Seq, Start: k.Local.Start, Install: k.Local.Install, Text: "cursor on disk"})
+		d.rec.say(Record{What: Note, Conv: k.Conv, Seq: k.Local.Seq, Start: k.Local.Start, Install: k.Local.Install, Epoch: k.Local.Epoch, Text: "cursor on disk"})
 		for ev, err := range d.c.Events(ctx, k.Conv, 0) {
 			if err != nil {
 				return err
 			}
-			d.rec.say(eventRecord(Held, &ev))
+			r := eventRecord(Held, &ev)
+			r.Epoch = k.Local.Epoch
+			d.rec.say(r)
 		}
 	}
 	for _, it := range d.c.Outbox() {
@@ -148,6 +150,6 @@ func (d *deviceProcess) dump(ctx context.Context, tag string) error {
 	for _, it := range d.c.Failed() {
 		d.rec.say(Record{What: Pending, Conv: it.Conv, Cmid: it.Cmid, Code: string(it.Err.Code), Text: tag})
 	}
-	d.rec.say(Record{What: Note, Cmid: tag, Text: "told what is on disk"})
+	d.rec.say(Record{What: Note, Cmid: tag, Text: dumped})
 	return nil
 }

@@ -23,6 +23,7 @@ const (
 	Cursor  = "cursor"  // a row of device_cursors, as the sampler saw it change
 	Lost    = "lost"    // from here on something is known not to reach Who
 	Crash   = "crash"   // something was killed
+	Rewound = "rewound" // the database is another one from here on: what was committed may be gone
 	Started = "started"
 	Exited  = "exited"
 	Note    = "note"

@@ -1,5 +1,7 @@
 package lab
 
+import "slices"
+
 // Mutant is the product with one mechanism taken out: Old, which stands in File exactly once, is replaced by New. The check
 // must fail with it, and what it observed must then say Shows, so that it fails for the right reason.
 type Mutant struct {
@@ -15,7 +17,7 @@ type Mutant struct {
 // Mutants lists what each check would not survive. They are built with `go build -overlay`, which serves embedded files
 // too; the sources stay as they are.
 func Mutants() []Mutant {
-	return append(append(sendMutants(), ackMutants()...), repairMutants()...)
+	return slices.Concat(sendMutants(), ackMutants(), repairMutants(), clusterMutants())
 }
 
 const (

@@ -71,6 +71,25 @@ func (p *peer) send(conv, cmid string) (*wire.Sent, *posthorn.Error) {
 	return as[*wire.Sent](p, r), nil
 }
 
+// write sends a message and waits for nothing.
+func (p *peer) write(conv string) (cmid string) {
+	body := "written"
+	cmid = p.t.cmid()
+	p.t.must(p.conn.Write(&wire.Send{RID: cmid, Conv: conv, Cmid: cmid, Body: &body}))
+	return cmid
+}
+
+// sent waits for the answer to a message that was written.
+func (p *peer) sent(cmid string) Record {
+	r := p.t.await(p.name+" to be answered for "+cmid, func(r *Record) bool {
+		return r.Who == p.name && r.What == In && r.Cmid == cmid && (r.Type == "sent" || r.Type == "error")
+	})
+	if r.Type == "error" {
+		p.t.abort("%s: %s was refused: %s %s", p.name, cmid, r.Code, r.Text)
+	}
+	return r
+}
+
 // mustSend sends a message that has to be taken.
 func (p *peer) mustSend(conv string) *wire.Sent {
 	s, refused := p.send(conv, p.t.cmid())
@@ -78,6 +97,15 @@ func (p *peer) mustSend(conv string) *wire.Sent {
 		p.t.abort("%s: a send was refused: %v", p.name, refused)
 	}
 	return s
+}
+
+// mustChange adds or removes somebody.
+func (p *peer) mustChange(what, conv, user string) *wire.Sent {
+	r, refused := p.call(&wire.Change{T: what, Conv: conv, Cmid: p.t.cmid(), Users: []string{user}})
+	if refused != nil {
+		p.t.abort("%s: %s %s was refused: %v", p.name, what, user, refused)
+	}
+	return as[*wire.Sent](p, r)
 }
 
 // ack asks for an answer of its own.
@@ -103,8 +131,10 @@ func (p *peer) sub() posthorn.Entry {
 }
 
 // sync reads everything above after, and notes it as stored: a peer's store is the history itself.
-func (p *peer) sync(conv string, after int64) *posthorn.Page {
-	r, refused := p.call(&wire.Sync{Conv: conv, After: after, Limit: 500})
+func (p *peer) sync(conv string, after int64) *posthorn.Page { return p.syncSome(conv, after, 500) }
+
+func (p *peer) syncSome(conv string, after int64, limit int) *posthorn.Page {
+	r, refused := p.call(&wire.Sync{Conv: conv, After: after, Limit: limit})
 	if refused != nil {
 		p.t.abort("%s: sync was refused: %v", p.name, refused)
 	}

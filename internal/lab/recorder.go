@@ -16,6 +16,7 @@ type recorder struct {
 
 	mu    sync.Mutex        // guards what follows; held while a line is written, so that lines keep their order
 	cmids map[string]string // rid → cmid of requests under way
+	epoch int64             // of the newest session
 }
 
 func newRecorder(who string, emit func(Record)) *recorder {
@@ -49,6 +50,11 @@ func (x *recorder) Frame(d client.Direction, f wire.Frame, _ []byte) {
 		if r.Cmid == "" && r.RID != "" {
 			r.Cmid = x.cmids[r.RID]
 		}
+		if r.Type == "welcome" {
+			x.epoch = r.Epoch
+		} else if r.Epoch == 0 {
+			r.Epoch = x.epoch // a connection lives in one epoch
+		}
 	}
 	x.put(r)
 }
@@ -67,8 +73,13 @@ func (x *recorder) State(s client.State) {
 
 // applied is the client's hook.
 func (x *recorder) applied(evs []posthorn.Event) {
+	x.mu.Lock()
+	epoch := x.epoch
+	x.mu.Unlock()
 	for i := range evs {
-		x.say(eventRecord(Applied, &evs[i]))
+		r := eventRecord(Applied, &evs[i])
+		r.Epoch = epoch
+		x.say(r)
 	}
 }
 

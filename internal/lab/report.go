@@ -24,12 +24,12 @@ type reportPage struct {
 
 type reportCheck struct {
 	*Outcome
-	Must, Invariants string
-	Facts            []fact
-	Lanes            []lane
-	Lines            []line
-	Width, Height    int
-	Span             string
+	Must, Invariants, Mechanism string
+	Facts                       []fact
+	Lanes                       []lane
+	Lines                       []line
+	Width, Height               int
+	Span                        string
 }
 
 type fact struct{ Name, Value string }
@@ -75,7 +75,7 @@ func writeReport(path, run string, outcomes []*Outcome, flaky []Result) error {
 }
 
 func reportOf(o *Outcome) reportCheck {
-	c := reportCheck{Outcome: o, Must: o.check.Must, Invariants: strings.Join(o.check.Invariants, " "), Width: reportWidth}
+	c := reportCheck{Outcome: o, Must: o.check.Must, Invariants: strings.Join(o.check.Invariants, " "), Mechanism: o.check.Mechanism, Width: reportWidth}
 	for _, f := range []fact{{"fault", o.Fault}, {"gateway exit", cell(o.GatewayExit)}, {"first reply", cell(o.FirstReply)}, {"rows after crash", cell(o.RowsAfterCrash)},
 		{"rows after resend", cell(o.RowsAfterResend)}, {"resend dup", cell(o.ResendDup)}, {"outbox left", cell(o.OutboxLeft)},
 		{"fsync", o.Fsync}, {"synchronous_commit", o.SynchronousCommit}, {"PostgreSQL", o.Versions["postgres"]}} {

@@ -159,6 +159,7 @@ func (l *laboratory) cluster(ctx context.Context, check *Check) (c *cluster, don
 		if err != nil {
 			return nil, nil, err
 		}
+		c.own = true
 		return c, c.close, nil
 	}
 	if l.shared == nil {
@@ -173,8 +174,11 @@ func (l *laboratory) cluster(ctx context.Context, check *Check) (c *cluster, don
 func (t *trial) outcome() *Outcome {
 	t.res.Expected, t.res.Observed = strings.Join(t.expected, ", "), strings.Join(t.observed, ", ")
 	t.res.Result = Pass
-	if t.failed {
+	switch {
+	case t.failed:
 		t.res.Result = Fail
+	case t.cannot != "":
+		t.res.Result, t.res.Observed = NotRun, t.cannot
 	}
 	return &Outcome{Result: *t.res, history: t.hist.Records()}
 }

@@ -15,6 +15,7 @@ type Row struct {
 	Mid    string
 	Sender string
 	Cmid   string
+	Reply  int64
 }
 
 // Stay is one period of a member, To 0 while it lasts. SeesFrom is what the join allowed to be seen.
@@ -37,6 +38,7 @@ type Tables struct {
 	Places []Position
 	Heads  map[string]int64
 	Floors map[string]int64
+	Epoch  int64
 }
 
 // tables reads everything. The lab's databases are small.
@@ -44,8 +46,11 @@ func (d *database) tables(ctx context.Context) (*Tables, error) {
 	t := &Tables{Heads: map[string]int64{}, Floors: map[string]int64{}}
 	return t, pgx.BeginTxFunc(ctx, d.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		var r Row
-		err := each(ctx, tx, `select conv_id, seq, kind, mid::text, sender, cmid from posthorn.events order by conv_id, seq`,
-			[]any{&r.Conv, &r.Seq, &r.Kind, &r.Mid, &r.Sender, &r.Cmid}, func() { t.Rows = append(t.Rows, r) })
+		err := each(ctx, tx, `select conv_id, seq, kind, mid::text, sender, cmid, coalesce(reply_to, 0) from posthorn.events order by conv_id, seq`,
+			[]any{&r.Conv, &r.Seq, &r.Kind, &r.Mid, &r.Sender, &r.Cmid, &r.Reply}, func() { t.Rows = append(t.Rows, r) })
+		if err == nil {
+			err = tx.QueryRow(ctx, `select epoch from posthorn.sequence_space`).Scan(&t.Epoch)
+		}
 		if err != nil {
 			return err
 		}
@@ -77,6 +82,9 @@ func each(ctx context.Context, tx pgx.Tx, query string, into []any, row func()) 
 	_, err = pgx.ForEachRow(rows, into, func() error { row(); return nil })
 	return err
 }
+
+// speaksOf tells whether what a client was told in an epoch is about the sequence space that the tables hold.
+func (t *Tables) speaksOf(epoch int64) bool { return epoch == 0 || t.Epoch == 0 || epoch == t.Epoch }
 
 // row finds an event.
 func (t *Tables) row(conv string, seq int64) *Row {

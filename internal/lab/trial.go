@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -30,12 +31,18 @@ type trial struct {
 	expected []string
 	observed []string
 	failed   bool
-	cmids    int
-	ends     []func() // in the order in which they were asked for; run backwards
+	cannot   string // why this machine cannot run the check
+	cmids    atomic.Int64
+	clusters []*cluster // beside db's, closed at the end
+	folders  []string   // of theirs, whatever came of them
+	ends     []func()   // in the order in which they were asked for; run backwards
 }
 
-// gaveUp ends a check from within.
-type gaveUp struct{ why string }
+// gaveUp ends a check from within, as failed; unable, as one that this machine cannot run.
+type (
+	gaveUp struct{ why string }
+	unable struct{ why string }
+)
 
 // abort ends the check as failed.
 func (t *trial) abort(format string, args ...any) { panic(gaveUp{fmt.Sprintf(format, args...)}) }
@@ -83,8 +90,7 @@ func (t *trial) cleanup(f func()) { t.ends = append(t.ends, f) }
 
 // cmid makes a key that says where it is from.
 func (t *trial) cmid() string {
-	t.cmids++
-	return fmt.Sprintf("lab-%d-%d", t.seed, t.cmids)
+	return fmt.Sprintf("lab-%d-%d", t.seed, t.cmids.Add(1))
 }
 
 // lastStart is when the newest process of this name was started.
@@ -94,6 +100,14 @@ func (t *trial) lastStart(name string) time.Time {
 		return time.Time{}
 	}
 	return found[len(found)-1].At
+}
+
+// crashed is when something was killed last.
+func (t *trial) crashed() (at time.Time) {
+	for _, r := range t.hist.find(func(r *Record) bool { return r.What == Crash }) {
+		at = r.At
+	}
+	return at
 }
 
 func (t *trial) tables() *Tables {
@@ -117,6 +131,9 @@ func (t *trial) run(check *Check) {
 		var end gaveUp
 		switch p := p.(type) {
 		case nil:
+			return
+		case unable:
+			t.cannot = p.why
 			return
 		case gaveUp:
 			end = p
@@ -178,6 +195,12 @@ func (t *trial) close() (err error) {
 	}
 	if t.db != nil {
 		err = t.db.drop()
+	}
+	for _, c := range t.clusters {
+		err = errors.Join(err, c.close())
+	}
+	for _, dir := range t.folders {
+		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	if t.dir != "" {
 		err = errors.Join(err, os.RemoveAll(t.dir))

@@ -69,7 +69,7 @@ func validD4() validator {
 			case r.frame(In, "acked"):
 				// A connection hears of one cursor in the order in which it was written.
 				k.who, k.epoch, k.install = "told "+r.Who, session[r.Who].Epoch, session[r.Who].Install
-				if head := t.head(r.user(), r.Conv); r.Delivered > head {
+				if head := t.head(r.user(), r.Conv); r.Delivered > head && t.speaksOf(k.epoch) {
 					p.add("%s was told delivered %d, and may see up to %d", r.Who, r.Delivered, head)
 				}
 			case r.What == Cursor:

@@ -18,10 +18,16 @@ func validO1() validator {
 }
 
 func (p *problems) checkOrder(d *lineage, conv string, t *Tables) {
-	at := startOf(t, d.device, conv)
+	at, epoch := startOf(t, d.device, conv), int64(0)
 	for _, r := range d.lines {
 		if r.Conv != conv {
 			continue
+		}
+		if (r.What == Held || r.What == Applied) && r.Epoch != epoch {
+			if epoch != 0 {
+				at = min(at, r.Seq-1) // in a new epoch the log may be cut back; E1 judges to where
+			}
+			epoch = r.Epoch
 		}
 		if r.What == Held && r.Seq > at {
 			// On its disk, though its process did not live to tell: the next one goes on from here.
@@ -39,7 +45,7 @@ func (p *problems) checkOrder(d *lineage, conv string, t *Tables) {
 		if lack := t.visible(d.user, conv, at, r.Seq-1); len(lack) > 0 {
 			p.add("%s applied seq %d over %v", d.device, r.Seq, lack)
 		}
-		if row := t.row(conv, r.Seq); row == nil || row.Mid != r.Mid {
+		if row := t.row(conv, r.Seq); t.speaksOf(r.Epoch) && (row == nil || row.Mid != r.Mid) {
 			p.add("%s applied seq %d as %s, the row is %+v", d.device, r.Seq, r.Mid, row)
 		}
 		at = max(at, r.Seq)

@@ -14,7 +14,7 @@ func validD1() validator {
 	return validator{posthorn.D1, func(h []Record, t *Tables) []string {
 		var p problems
 		for i := range h {
-			if r := &h[i]; r.frame(In, "sent") {
+			if r := &h[i]; r.frame(In, "sent") && t.speaksOf(r.Epoch) {
 				p.checkRow(r, t)
 			}
 		}
@@ -38,15 +38,20 @@ func (p *problems) checkRow(r *Record, t *Tables) {
 func validD2() validator {
 	return validator{posthorn.D2, func(h []Record, t *Tables) []string {
 		var p problems
-		first := map[[2]string]Record{}
+		type once struct {
+			user, cmid string
+			epoch      int64 // in a new sequence space it may get a new place
+		}
+		first := map[once]Record{}
 		for _, r := range h {
 			key := [2]string{r.user(), r.Cmid}
 			switch {
 			case r.frame(In, "sent") && r.Cmid != "":
-				before, again := first[key]
+				told := once{key[0], key[1], r.Epoch}
+				before, again := first[told]
 				switch {
 				case !again:
-					first[key] = r
+					first[told] = r
 				case before.Seq != r.Seq || before.Mid != r.Mid:
 					p.add("%s was told seq %d for %s, and seq %d before", r.Who, r.Seq, r.Cmid, before.Seq)
 				case !r.Dup:
@@ -86,9 +91,9 @@ func validD6() validator {
 			r := &h[i]
 			switch {
 			case !r.At.Before(last):
-			case r.frame(In, "sent"):
+			case r.frame(In, "sent") && t.speaksOf(r.Epoch):
 				p.checkRow(r, t)
-			case r.frame(In, "acked"):
+			case r.frame(In, "acked") && t.speaksOf(r.Epoch):
 				place := t.place(r.device(), r.Conv)
 				if place == nil || place.Delivery < r.Delivered {
 					p.add("%s was told delivered %d, and the cursor is %+v", r.Who, r.Delivered, place)

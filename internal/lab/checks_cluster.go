@@ -1,0 +1,30 @@
+package lab
+
+import "github.com/posthorn/posthorn"
+
+// clusterChecks are about many gateways on one database, and about the database's own fate.
+func clusterChecks() []Check {
+	return []Check{
+		{Name: "05-locked-conversation", Fault: "a stranger holds one conversation's row for 2 s", Invariants: []string{posthorn.D1, posthorn.D2, posthorn.P1, posthorn.O1}, run: lockedConversation,
+			Mechanism: "a short lock_timeout, SKIP LOCKED and the second lane, which later sends of the conversation follow",
+			Must:      "sends to other conversations keep their p99; those to it wait and come in order"},
+		{Name: "07-sync-under-writes", Fault: "two gateways write while a device pages", Invariants: []string{posthorn.O1, posthorn.P1, posthorn.V1}, run: syncUnderWrites,
+			Mechanism: "a page's upto is the last event that was read, never the head",
+			Must:      "every visible event once, in order"},
+		{Name: "08-membership-edges", Fault: "joins, leaves and removals against concurrent sends", Invariants: []string{posthorn.V1, posthorn.O1, posthorn.P1, posthorn.D3}, run: membershipEdges,
+			Mechanism: "the periods, judged by seq in the hub and in every page",
+			Must:      "two devices are shown, and hold, exactly what the table of memberships says"},
+		{Name: "09-reinstall", Fault: "hello with a higher install while the old one acks", Invariants: []string{posthorn.I1, posthorn.D4}, run: reinstall,
+			Mechanism: "each flush of acks compares their install with the device's",
+			Must:      "the old install's acks are STALE_INSTALL and move nothing; the new one starts with nothing"},
+		{Name: "10-gateway-kill", Fault: "kill -9 of one of three gateways under load", Invariants: []string{posthorn.G1, posthorn.D1, posthorn.D2, posthorn.D6, posthorn.O1, posthorn.P1}, run: gatewayKill,
+			Mechanism: "a new session sends the whole outbox again",
+			Must:      "its devices go elsewhere; no answered message is lost, none is twice in a client's store"},
+		{Name: "12-sync-wait-cancel", Fault: "the wait for the synchronous standby is cancelled", Invariants: []string{posthorn.D1, posthorn.D2}, params: pairParams, run: syncWaitCancelled,
+			Mechanism: "a COMMIT that came with a warning is an unknown outcome",
+			Must:      "no sent; the resend finds out when the standby has it"},
+		{Name: "12-primary-failover", Fault: "kill -9 of the primary, its synchronous standby is promoted", Invariants: []string{posthorn.D6, posthorn.D1, posthorn.D2, posthorn.O1, posthorn.P1}, params: pairParams, run: primaryFailover,
+			Mechanism: "commits wait for the synchronous standby",
+			Must:      "every answered message is on the new primary, gateways reconnect by themselves, sends go on"},
+	}
+}
