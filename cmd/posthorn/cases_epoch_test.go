@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"sync/atomic"
@@ -90,19 +89,7 @@ func (r rewind) test(t *testing.T) {
 	conv := n.connect(t, "ana", "phone").group("open", "bo")
 	write(t, n.url, conv, "ana", "kept ", 79)
 	ask[*wire.Acked](tablet, &wire.Ack{Conv: conv, Seq: 80})
-	start := func() *client.Client {
-		t.Helper()
-		bo, err := client.Open(t.Context(), cfg)
-		if err == nil {
-			err = bo.Start(context.WithoutCancel(t.Context()))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = bo.Close() })
-		return bo
-	}
-	bo := start()
+	bo := begin(t, cfg)
 	delivered := func(url string) int64 {
 		return pgtest.Query[int64](t, url, `select coalesce(max(c.delivered_seq), 0) from posthorn.device_cursors c join posthorn.devices d using (device_id)
 			where c.conv_id = $1 and d.device_name = 'phone' and c.epoch = (select epoch from posthorn.sequence_space)`, conv)
@@ -137,7 +124,7 @@ func (r rewind) test(t *testing.T) {
 		d.Token, _ = cfg.Token(t.Context()) // of before the dump
 		d.die(t)
 	}
-	bo = start()
+	bo = begin(t, cfg)
 	reaches(t, bo, conv, r.head)
 	poll(t, "the common past", func() bool {
 		cur, _, err := bo.Cursor(conv)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -17,15 +16,7 @@ import (
 	"github.com/posthorn/posthorn/wire"
 )
 
-// What several cases need: rounds, eyes on the wire, devices of the SDK, a way to move them to another gateway.
-
-// rounds is few in `make test` and many in `make nightly`.
-func rounds(few, many int) int {
-	if os.Getenv("POSTHORN_NIGHTLY") != "" {
-		return many
-	}
-	return few
-}
+// What several cases need: eyes on the wire, devices of the SDK, a way to move them to another gateway.
 
 // tap sees the frames of a connection in the order of the wire, and a client's states. Reading waits while it looks.
 type tap struct {
@@ -55,10 +46,29 @@ func (n *node) connectWith(t *testing.T, user, device string, opts client.DialOp
 	return p
 }
 
+// dialTo logs a new user's device in on another server of the same database.
+func (n *node) dialTo(t *testing.T, url string, opts client.DialOptions) *peer {
+	t.Helper()
+	c, err := client.Dial(t.Context(), url, &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	p := &peer{Conn: c, t: t}
+	p.welcome = ask[*wire.Welcome](p, &wire.Hello{Token: n.token(t, "witness", "phone"), Device: "phone"})
+	return p
+}
+
 // device is the SDK on a store of its own, connected.
 func (n *node) device(t *testing.T, user, device string, edit ...func(*client.Config)) *client.Client {
 	t.Helper()
-	c, err := client.Open(t.Context(), n.deviceConfig(t, user, device, edit...))
+	return begin(t, n.deviceConfig(t, user, device, edit...))
+}
+
+// begin opens and starts a device that is closed at the end of the test.
+func begin(t *testing.T, cfg client.Config) *client.Client {
+	t.Helper()
+	c, err := client.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"testing"
 
@@ -24,14 +23,7 @@ func TestI1_HaltBetweenWelcomeAndStore(t *testing.T) {
 
 	d.die(t) // a store that never had an install: whatever it was given is not known to it
 	live := func() (*client.Client, client.State) {
-		c, err := client.Open(t.Context(), cfg)
-		if err == nil {
-			err = c.Start(context.WithoutCancel(t.Context()))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
+		c := begin(t, cfg)
 		reaches(t, c, conv, pgtest.Query[int64](t, n.url, "select max(seq) from posthorn.events where conv_id = $1", conv))
 		return c, c.State()
 	}
@@ -71,19 +63,7 @@ func TestI1_CopiedStoreStartedTwice(t *testing.T) {
 	original := n.deviceConfig(t, "bo", "phone")
 	conv := ana.group("open", "bo")
 	ana.send(conv, "m1", "one")
-	start := func(cfg client.Config) *client.Client {
-		t.Helper()
-		c, err := client.Open(t.Context(), cfg)
-		if err == nil {
-			err = c.Start(context.WithoutCancel(t.Context()))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
-	bo := start(original)
+	bo := begin(t, original)
 	reaches(t, bo, conv, 2)
 	_ = bo.Close()
 	image, err := os.ReadFile(original.StorePath)
@@ -96,7 +76,7 @@ func TestI1_CopiedStoreStartedTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	bo = start(original)
+	bo = begin(t, original)
 	ana.send(conv, "m2", "two")
 	reaches(t, bo, conv, 3)
 	if s := bo.State(); s.Install != 1 {
@@ -105,7 +85,7 @@ func TestI1_CopiedStoreStartedTwice(t *testing.T) {
 	poll(t, "the nonce of the copy to be void", func() bool { // with the next flush after the first frame
 		return pgtest.Query[bool](t, n.url, "select resume_prev is null from posthorn.devices where user_id = 'bo'")
 	})
-	cl := start(copied)
+	cl := begin(t, copied)
 	ana.send(conv, "m3", "three")
 	reaches(t, cl, conv, 4)
 	if s := cl.State(); s.Install != 2 {
