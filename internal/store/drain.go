@@ -105,7 +105,7 @@ func (s *Store) drain() (n int, err error) {
 // transaction ids whose WAL was not flushed. A heartbeat that is gone shows a database that was put back under us.
 func (s *Store) anotherLife(l *look) bool {
 	return s.tail.last == "" || s.tail.mark != l.mark || s.tail.timeline != l.timeline || l.behind ||
-		l.epoch != s.guard.epoch.Load() || l.beat < s.guard.beat.Load() || s.guard.reason() != "" || s.doubt.Swap(false)
+		l.epoch != s.guard.epoch.Load() || l.beat < l.floor || s.guard.reason() != "" || s.doubt.Swap(false)
 }
 
 // touch notes a reading for Ready.

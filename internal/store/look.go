@@ -15,9 +15,10 @@ type look struct {
 	mark     string
 	timeline string
 	epoch    int64
-	beat     int64
-	behind   bool // the snapshot ends below the last one
-	trimmed  bool // rows that were not read may be gone
+	beat     int64 // of this gateway, in the database
+	floor    int64 // the least that it must be
+	behind   bool  // the snapshot ends below the last one
+	trimmed  bool  // rows that were not read may be gone
 	readOnly bool
 	rows     []commitRow
 	signals  []signal
@@ -28,11 +29,12 @@ func (s *Store) look(ctx context.Context) (*look, error) {
 	if s.tail.last != "" {
 		last = &s.tail.last
 	}
+	floor := s.guard.beat.Load() // before the snapshot: the next heartbeat may be confirmed meanwhile
 	rows, err := s.pool.Query(ctx, s.sql(tailSQL), last, s.cfg.Gateway)
 	if err != nil {
 		return nil, err
 	}
-	l := &look{}
+	l := &look{floor: floor}
 	var source, origin, key, payload *string
 	var batch *int64
 	var r commitRow
