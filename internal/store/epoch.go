@@ -36,8 +36,7 @@ func (s *Store) compare(ctx context.Context, l *look) error {
 	same := m.Space == f.space
 	if same && m.System == f.system && *f.timeline < m.Timeline {
 		s.guard.shut("an older primary has come back: its timeline " + *f.timeline + " ended when " + m.Timeline + " began")
-		s.stats.refused.Add(1)
-		s.alarm("an older primary has come back; it is refused", "timeline", *f.timeline, "seen", m.Timeline)
+		s.olderPrimary(*f.timeline, m.Timeline)
 		return errWaiting
 	}
 	var vouches *bool

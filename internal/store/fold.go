@@ -12,9 +12,9 @@ import (
 
 // counters are read by Stats.
 type counters struct {
-	sent, batches, unknown, acks, tailErrors, repaired, lastWarn atomic.Int64
-	queueUsage                                                   atomic.Uint64 // bits of a float
-	audited, corrected, renewals, refused, suspensions           atomic.Int64
+	sent, batches, unknown, acks, tailErrors, repaired, lastWarn, lastRefused atomic.Int64
+	queueUsage                                                                atomic.Uint64 // bits of a float
+	audited, corrected, renewals, refused, suspensions                        atomic.Int64
 
 	mu      sync.Mutex
 	touched map[string]bool // conversations whose next_seq lies behind; guarded by mu

@@ -48,4 +48,5 @@ func (s *Store) suit(cfg *pgx.ConnConfig) {
 	if s.pooled.Load() {
 		cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
+	s.onlyNewest(cfg)
 }

@@ -20,6 +20,8 @@ func (s *Store) Ready() []Condition {
 	fresh := time.Since(read) < staleTail+s.cfg.Limits.TailPollMax
 	db := Condition{Name: "database", OK: fresh && !readOnly}
 	switch {
+	case !fresh && time.Since(time.Unix(s.stats.lastRefused.Load(), 0)) < 30*time.Second:
+		db.Why = "an older primary has come back; it is refused"
 	case !fresh:
 		db.Why = "the database does not answer"
 	case readOnly:

@@ -138,6 +138,13 @@ func (w *witness) acknowledged(epoch int64, b batchSeen) {
 	w.mem.Batches = append(w.mem.Batches, b)
 }
 
+// timeline is the highest that was seen, and of which cluster.
+func (w *witness) timeline() (system int64, seen string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.mem.System, w.mem.Timeline
+}
+
 // recall copies the memory for a comparison.
 func (w *witness) recall() (m memory) {
 	w.mu.Lock()
