@@ -48,12 +48,15 @@ func databaseStopKeepsAcked(t *trial) {
 
 // withSender has a gateway connect by a role of its own, which tells the two gateways' sessions apart.
 func withSender(t *trial) setting {
-	t.must(t.db.c.admin(t.ctx, "CREATE ROLE lab_sender LOGIN PASSWORD '"+t.key+"' IN ROLE posthorn"))
+	t.must(t.db.c.admin(t.ctx, "CREATE ROLE "+t.sender()+" LOGIN PASSWORD '"+t.key+"' IN ROLE posthorn"))
 	u, err := url.Parse(t.db.url)
 	t.must(err)
-	u.User = url.UserPassword("lab_sender", t.key)
+	u.User = url.UserPassword(t.sender(), t.key)
 	return func(p *program) { p.env = append(p.env, "POSTHORN_DATABASE_URL="+u.String()) } // the last one counts
 }
+
+// sender is that role; a cluster may serve other trials too.
+func (t *trial) sender() string { return "sender_" + t.db.name }
 
 // stopInFlight stops the database in the middle of a series of messages.
 func (t *trial) stopInFlight(ana, bo *device, conv string) {

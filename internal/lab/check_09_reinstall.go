@@ -9,7 +9,8 @@ import (
 // reinstall: a device is installed anew while the old installation goes on acking, each behind a gateway of its own. The
 // old one's frames are refused from the new one's welcome on, and move nothing; the new one starts with nothing.
 func reinstall(t *trial) {
-	a, b := t.gateway("A", withSweep(0)), t.gateway("B", withSweep(0))
+	a := t.gateway("A", withSweep(0), withSender(t), withFlags("--doorbell", "poll", "--tail-poll-max", "60s"))
+	b := t.gateway("B", withSweep(0))
 	conv := t.group(a, "ana", "bo")
 	ana, _ := t.peer(a, "ana", "phone", 0)
 	for range 8 {
@@ -19,6 +20,8 @@ func reinstall(t *trial) {
 	old.sub()
 	old.sync(conv, 0)
 	refusedAs := posthorn.Code("")
+	acked := func(r *Record) bool { return r.Who == old.name && r.frame(In, "acked") }
+	t.quiet(t.sender()) // A looks at the log seldom now: it does not hear soon that the device has gone elsewhere
 	acks := t.beside(func(stop <-chan struct{}) {
 		for seq := int64(1); !over(stop); seq = seq%9 + 1 {
 			if _, refused := old.ack(conv, seq); refused != nil {
@@ -27,13 +30,12 @@ func reinstall(t *trial) {
 			}
 		}
 	})
-	acked := func(r *Record) bool { return r.Who == old.name && r.frame(In, "acked") }
-	t.awaitN("the old install to be acking", 12, acked)
+	t.awaitN("the old install to be acking", 3, acked)
 	again, second := t.peer(b, "bo", "phone", 0)
 	before := t.hist.count(acked)
 	t.until("the old install to be refused, or not", func() (bool, error) {
 		n := t.hist.count(func(r *Record) bool { return r.Who == old.name && r.frame(In, "error") })
-		return n > 0 || t.hist.count(acked) > before+20, nil
+		return n > 0 || t.hist.count(acked) > before+10, nil
 	})
 	acks.end()
 	acks.wait()

@@ -1,7 +1,5 @@
 package lab
 
-import "fmt"
-
 // syncWaitCancelled: COMMIT waits for a standby that cannot be reached, and an operator cancels the wait. PostgreSQL then
 // says that it has committed, with a warning: the standby may never get it. So nobody is told; the sender asks again, and
 // is answered when the standby has it.
@@ -52,13 +50,11 @@ func syncWaitCancelled(t *trial) {
 
 // rowsAt counts the events of a cmid in another cluster's copy of the database.
 func (t *trial) rowsAt(c *cluster, cmid string) (n int) {
-	other := &database{name: t.db.name}
-	other.move(c)
-	t.must(other.open(t.ctx))
-	defer other.pool.Close()
-	t.until(fmt.Sprintf("the other cluster to count %s", cmid), func() (bool, error) {
-		err := other.one(t.ctx, `select count(*) from posthorn.events where cmid = $1`, []any{cmid}, &n)
-		return err == nil, err
+	t.at(c, func(d *database) {
+		t.until("the other cluster to count "+cmid, func() (bool, error) {
+			err := d.one(t.ctx, `select count(*) from posthorn.events where cmid = $1`, []any{cmid}, &n)
+			return err == nil, err
+		})
 	})
 	return n
 }

@@ -77,17 +77,23 @@ func (t *trial) gateway(name string, settings ...setting) *gateway {
 
 // ready asks /readyz.
 func (g *gateway) ready(ctx context.Context) (bool, error) {
+	ok, _, err := g.conditions(ctx)
+	return ok, err
+}
+
+// conditions is what /readyz says.
+func (g *gateway) conditions(ctx context.Context) (ok bool, said string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+"/readyz", nil)
 	if err != nil {
-		return false, err
+		return false, "", err
 	}
 	resp, err := httpClient.Do(req)
 	if err != nil {
-		return false, err
+		return false, "", err
 	}
 	defer resp.Body.Close()
-	_, err = io.Copy(io.Discard, resp.Body)
-	return err == nil && resp.StatusCode == http.StatusOK, err
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
+	return err == nil && resp.StatusCode == http.StatusOK, string(b), err
 }
 
 // httpClient keeps no connection, so that nothing is left to close.

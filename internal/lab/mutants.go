@@ -17,7 +17,7 @@ type Mutant struct {
 // Mutants lists what each check would not survive. They are built with `go build -overlay`, which serves embedded files
 // too; the sources stay as they are.
 func Mutants() []Mutant {
-	return slices.Concat(sendMutants(), ackMutants(), repairMutants(), clusterMutants())
+	return slices.Concat(sendMutants(), ackMutants(), repairMutants(), clusterMutants(), epochMutants())
 }
 
 const (
@@ -28,6 +28,8 @@ const (
 	functionSQL = "internal/store/migrations/002_functions.sql"
 	membersSQL  = "internal/store/migrations/003_members.sql"
 	devicesSQL  = "internal/store/migrations/004_devices.sql"
+	gatewaysSQL = "internal/store/migrations/006_gateways.sql"
+	epochGo     = "internal/store/epoch.go"
 )
 
 // sendMutants are about what a sender is told.

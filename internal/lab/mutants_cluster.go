@@ -14,6 +14,15 @@ func clusterMutants() []Mutant {
 		{Check: "07-sync-under-writes", Name: "upto-is-head", File: "internal/store/page.go",
 			Old: "	p.Upto = at\n", New: "	p.Upto = x.Visible\n",
 			Shows: "O1 broken", Why: "a page moves the cursor to the head, past what it had no room for"},
+		{Check: "07-tail-drops-one", Name: "no-audit", File: "internal/store/audit.go",
+			Old: "	every := 10 * s.cfg.Limits.SweepInterval", New: "	every := 0 * s.cfg.Limits.SweepInterval",
+			Shows: "waiting for bo/phone to have stored", Why: "nobody compares heads but the tail itself"},
+		{Check: "07-listener-cut", Name: "no-look-after-listen", File: "internal/bell/listener.go",
+			Old: "	l.cfg.Ring(0, \"\")", New: "	_ = l.cfg.Ring",
+			Shows: "B pushed within", Why: "a listener that is back does not look for what it has missed"},
+		{Check: "07-listener-cut", Name: "no-probe", File: "internal/bell/listener.go",
+			Old: "		err = conn.Ping(pctx)", New: "		_ = pctx",
+			Shows: "no other connection listens", Why: "silence is taken for quiet"},
 		{Check: "08-membership-edges", Name: "leave-not-followed", File: "internal/hub/fanout.go",
 			Old: "		if it.ev.Kind == posthorn.KindLeave {", New: "		if it.ev.Kind == posthorn.KindLeave && false {",
 			Shows: "V1 broken", Why: "the hub does not end a period at the leave event"},
@@ -26,6 +35,9 @@ func clusterMutants() []Mutant {
 		{Check: "10-gateway-kill", Name: "outbox-not-sent-again", File: "client/session.go",
 			Old: "	s.takeItems(true)", New: "	s.takeItems(false)",
 			Shows: "to be answered for", Why: "a new session sends what is new and forgets what the dead gateway has swallowed"},
+		{Check: "10-replaced", Name: "routes-not-told", File: "internal/store/signals.go",
+			Old: "		case \"route\":", New: "		case \"unheard\":",
+			Shows: "rounds with two live connections", Why: "a gateway does not hear that its device has connected elsewhere"},
 		{Check: "12-sync-wait-cancel", Name: "warning-not-heard", File: writerGo,
 			Old: "	if err == nil && w.warned.Load() {", New: "	if err == nil && w.warned.Load() && false {",
 			Shows: "told sent without the standby 1", Why: "COMMIT's success is believed, although it came with a warning"},
@@ -33,5 +45,31 @@ func clusterMutants() []Mutant {
 			Old:   "	b.Queue(\"begin\")",
 			New:   "	b.Queue(\"begin\")\n	b.Queue(\"set local synchronous_commit = local\")",
 			Shows: "D6 broken", Why: "the sender is answered before the standby has it"},
+	}
+}
+
+// epochMutants are about history that was rewound.
+func epochMutants() []Mutant {
+	const vouches = "		yes := f.lostPairs == 0 && (f.lostBatches == 0 || f.system != m.System)"
+	return []Mutant{
+		{Check: "12-split-brain", Name: "timelines-not-compared", File: epochGo,
+			Old: "*f.timeline < m.Timeline {", New: "*f.timeline < m.Timeline && false {",
+			Shows: "waiting for A to refuse", Why: "a lower timeline is as good as a higher one"},
+		{Check: "12-async-failover-epoch", Name: "vouches-unseen", File: epochGo,
+			Old: vouches, New: "		yes := true",
+			Shows: "epoch", Why: "every gateway vouches for the new timeline, whatever it lacks"},
+		{Check: "12-async-failover-epoch", Name: "nothing-offered-again", File: "client/cutback.go",
+			Old: "		if recalled[r.Seq] {", New: "		if recalled[r.Seq] || true {",
+			Shows: "waiting for what", Why: "clients do not offer again what they had sent"},
+		{Check: "12-restore", Name: "identifier-not-compared", File: gatewaysSQL,
+			Old:   "    elsif v.system_identifier is not null and v.system_identifier <> v_system then",
+			New:   "    elsif false then",
+			Shows: "epoch", Why: "another cluster goes on in the epoch of the dump"},
+		{Check: "12-restore-same-cluster", Name: "heads-not-compared", File: epochGo,
+			Old: vouches, New: "		yes := true",
+			Shows: "epoch", Why: "nobody asks whether the database still holds what was pushed of it"},
+		{Check: "12-disk-snapshot", Name: "answers-not-held", File: "client/cutback.go",
+			Old: "		if x.Conv != k.conv || x.ReplyTo <= k.shared.Seq", New: "		if true || x.Conv != k.conv || x.ReplyTo <= k.shared.Seq",
+			Shows: "answers to another message", Why: "an answer keeps the number that its message had in the lost history"},
 	}
 }

@@ -12,18 +12,25 @@ import (
 // peer is a connection on which the lab says frames by hand: what no well-made client would say, or at a moment that none
 // would choose.
 type peer struct {
-	t    *trial
-	name string // "bo/phone@A": the device and the gateway
-	conn *client.Conn
-	done chan struct{} // closed when the frames have ended
+	t             *trial
+	name          string // "bo/phone@A": the device and the gateway
+	device, token string
+	conn          *client.Conn
+	done          chan struct{} // closed when the frames have ended
 }
 
 // peer connects a device. install 0 asks for a new install, as a device does that has none.
 func (t *trial) peer(g *gateway, user, name string, install int64) (*peer, int64) {
-	p := &peer{t: t, name: user + "/" + name + "@" + g.name, done: make(chan struct{})}
+	p := t.greeting(g, user, name)
+	return p, p.hello(install)
+}
+
+// greeting opens a connection on which nothing was said.
+func (t *trial) greeting(g *gateway, user, name string) *peer {
+	p := &peer{t: t, name: user + "/" + name + "@" + g.name, device: name, done: make(chan struct{})}
 	rec := newRecorder(p.name, t.hist.Add)
-	token := t.token(g, user, name)
-	ctx, cancel := t.deadline("%s to be welcomed", p.name)
+	p.token = t.token(g, user, name)
+	ctx, cancel := t.deadline("%s to be connected", p.name)
 	defer cancel()
 	var err error
 	p.conn, err = client.Dial(ctx, g.url, &client.DialOptions{Tracer: rec})
@@ -34,13 +41,20 @@ func (t *trial) peer(g *gateway, user, name string, install int64) (*peer, int64
 		for range p.conn.Frames() { // the recorder has seen them
 		}
 	}()
-	h := &wire.Hello{Token: token, Device: name}
+	return p
+}
+
+// hello begins the session and gives its install.
+func (p *peer) hello(install int64) int64 {
+	ctx, cancel := p.t.deadline("%s to be welcomed", p.name)
+	defer cancel()
+	h := &wire.Hello{Token: p.token, Device: p.device}
 	if install != 0 {
 		h.Install = &install
 	}
 	w, err := p.conn.Hello(ctx, h)
-	t.must(err)
-	return p, w.InstallEpoch
+	p.t.must(err)
+	return w.InstallEpoch
 }
 
 func (p *peer) close() {

@@ -19,9 +19,10 @@ func (t *trial) snapshot(c *cluster) (dir string) {
 	return dir
 }
 
-// rollBack puts a copy in the place of a cluster's disk.
-func (t *trial) rollBack(c *cluster, dir string) {
+// rollBack puts a copy in the place of a cluster's disk; meanwhile is done while the cluster is down.
+func (t *trial) rollBack(c *cluster, dir string, meanwhile func()) {
 	t.halt(c)
+	meanwhile()
 	t.must(os.RemoveAll(c.ClusterDir()))
 	t.must(copyTree(dir, c.ClusterDir(), nil))
 	t.rewound("the disk is that of the snapshot")

@@ -58,17 +58,21 @@ func validD4() validator {
 			who, conv      string
 			epoch, install int64
 		}
-		top := map[life]int64{}
+		told, tabled := map[life]int64{}, map[life]int64{}
 		session := map[string]Record{} // the newest welcome of each connection
 		for _, r := range h {
 			k := life{who: r.Who, conv: r.Conv, epoch: r.Epoch, install: r.Install}
+			top := tabled
 			switch {
 			case r.frame(In, "welcome"):
 				session[r.Who] = r
 				continue
+			case r.What == Rewound:
+				tabled = map[life]int64{} // the rows went back with everything; they are void in the epoch to come
+				continue
 			case r.frame(In, "acked"):
 				// A connection hears of one cursor in the order in which it was written.
-				k.who, k.epoch, k.install = "told "+r.Who, session[r.Who].Epoch, session[r.Who].Install
+				top, k.epoch, k.install = told, session[r.Who].Epoch, session[r.Who].Install
 				if head := t.head(r.user(), r.Conv); r.Delivered > head && t.speaksOf(k.epoch) {
 					p.add("%s was told delivered %d, and may see up to %d", r.Who, r.Delivered, head)
 				}
