@@ -129,5 +129,5 @@ func (t *trial) cutOff(net *cable, a, b *gateway, ana *peer, install int64, conv
 		return r.Who == old.name && r.frame(In, "bye") && r.Code == string(posthorn.CodeReplaced)
 	})
 	expect(t, "pushed by the gateway that was cut off", 0, t.pushed(old.name, conv, sent.Seq))
-	expect(t, "the other connection", "lives", map[bool]string{true: "lives", false: fmt.Sprint("is gone")}[moved.lives()])
+	expect(t, "the other connection", "lives", map[bool]string{true: "lives", false: "is gone"}[moved.lives()])
 }
