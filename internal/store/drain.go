@@ -41,7 +41,7 @@ func (s *Store) runTail() {
 		case err != nil:
 			s.stats.tailErrors.Add(1)
 			s.warnTail(err)
-			wait = min(s.cfg.Limits.TailPollMax, time.Second) // however slow the poll: the bell is not heard now either
+			wait = min(s.cfg.Limits.TailPollMax, 250*time.Millisecond) // however slow the poll: the bell is not heard now either
 		case n > 0:
 			wait = s.cfg.Limits.TailPollMin
 		default:
