@@ -9,7 +9,8 @@ import (
 
 const (
 	cutFault      = "the LISTEN connection is terminated; later another one is frozen without FIN"
-	listenerBound = 20 * time.Second // the probe's interval and deadline, and room
+	slowListen    = "store.listen:delay=500:1" // all but the first: so that a message falls before it
+	listenerBound = 20 * time.Second           // the probe's interval and deadline, and room
 	listening     = `select coalesce(max(pid), 0) from pg_stat_activity where datname = current_database() and usename = 'posthorn' and query ilike 'listen %'`
 )
 
@@ -18,7 +19,7 @@ const (
 func listenerCut(t *trial) {
 	a := t.gateway("A", withSweep(0), withSender(t))
 	net := t.cable(t.db.c)
-	b := t.gateway("B", withSweep(0), by(t, net), withFlags("--tail-poll-max", "60s"))
+	b := t.gateway("B", withSweep(0), by(t, net), withFlags("--tail-poll-max", "60s"), withFault(slowListen))
 	conv := t.group(a, "ana", "bo")
 	ana, bo := t.device(a, "ana", "phone"), t.device(b, "bo", "phone")
 	ana.start(a.url)
@@ -30,8 +31,12 @@ func listenerCut(t *trial) {
 	t.quiet("posthorn")
 	first := t.listener()
 	t.must(t.db.c.admin(t.ctx, fmt.Sprintf("SELECT pg_terminate_backend(%d)", first)))
+	t.until("the listening connection to be terminated", func() (gone bool, err error) {
+		err = t.db.one(t.ctx, `select not exists (select 1 from pg_stat_activity where pid = $1)`, []any{first}, &gone)
+		return gone, err
+	})
 	t.hist.Add(Record{Who: "postgres", What: Note, Text: "the listening connection is terminated"})
-	t.belled("B", ana, bo, conv)
+	t.belled("B", ana, bo, conv) // committed while nobody listened
 	second := t.newListener(first)
 	t.quiet("posthorn")
 	t.belled("C", ana, bo, conv)

@@ -15,7 +15,7 @@ func clusterChecks() []Check {
 			Mechanism: "the audit of heads",
 			Must:      "what the tail skipped is pushed within two readings of the audit, without further traffic"},
 		{Name: "07-listener-cut", Fault: cutFault, Invariants: []string{posthorn.D5, posthorn.D3, posthorn.O1}, run: listenerCut,
-			Mechanism: "the listener's probe, and a full look after each LISTEN",
+			Mechanism: "the listener's proofs, and a full look after each LISTEN",
 			Must:      "A before, B between, C after are pushed promptly, D in the silence within 20 s, and so is another listener"},
 		{Name: "08-membership-edges", Fault: "joins, leaves and removals against concurrent sends", Invariants: []string{posthorn.V1, posthorn.O1, posthorn.P1, posthorn.D3}, run: membershipEdges,
 			Mechanism: "the periods, judged by seq in the hub and in every page",
