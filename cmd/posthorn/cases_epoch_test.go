@@ -49,6 +49,7 @@ func TestB15_PositionOfAnotherLife(t *testing.T) {
 		{name: "a lost tail, back at head 80", head: 80},
 		{name: "a lost tail, back at head 130", head: 130},
 		{name: "a lost tail, and a death between the new epoch and the common past", head: 130, dies: true},
+		{name: "a dump that only the gateway notices, by what it remembers", head: 80, dump: true, noticed: true},
 	} {
 		t.Run(c.name, c.test)
 	}
@@ -59,6 +60,8 @@ type rewind struct {
 	head int64 // of the restored database when the device comes back
 	dump bool
 	dies bool // on its way
+
+	noticed bool // nobody tells the gateway of a new epoch
 }
 
 func (r rewind) test(t *testing.T) {
@@ -70,7 +73,12 @@ func (r rewind) test(t *testing.T) {
 		}
 	}
 	// The first life, until the dump at 80: bo's two devices have confirmed all of it.
-	n := serve(t, pgtest.URL(t))
+	memory := t.TempDir()
+	serve := func(url string) *node {
+		t.Helper()
+		return serve(t, url, func(c *serveCmd) { c.Data = memory })
+	}
+	n := serve(pgtest.URL(t))
 	way := &road{}
 	way.lead(n.server.url())
 	var ahead, confirms atomic.Int64
@@ -102,9 +110,10 @@ func (r rewind) test(t *testing.T) {
 	}
 
 	// It goes on to 120, which the restore loses. Restoring gives the database a new epoch.
-	n = serve(t, n.url)
+	n = serve(n.url)
 	way.lead(n.server.url())
-	write(t, n.url, conv, "ana", "lost ", 40)
+	write(t, n.url, conv, "ana", "lost ", 39)
+	n.connect(t, "ana", "phone").send(conv, "lost 40", "lost 40") // by this gateway, which remembers
 	reaches(t, bo, conv, 120)
 	if cur, _, _ := bo.Cursor(conv); cur.Epoch != 1 || cur.Seq != 120 {
 		t.Fatalf("cursor %+v", cur)
@@ -114,9 +123,16 @@ func (r rewind) test(t *testing.T) {
 	if !r.dump {
 		cutOff(t, restored, conv, 80)
 	}
-	pgtest.Exec(t, restored, "update posthorn.sequence_space set epoch = epoch + 1")
-	n = serve(t, restored)
+	if !r.noticed {
+		pgtest.Exec(t, restored, "update posthorn.sequence_space set epoch = epoch + 1")
+	}
+	n = serve(restored)
 	way.lead(n.server.url())
+	var epoch int64
+	poll(t, "the new epoch", func() bool {
+		epoch = pgtest.Query[int64](t, restored, "select epoch from posthorn.sequence_space")
+		return epoch != 1
+	})
 	write(t, restored, conv, "ana", "new ", int(r.head-80))
 
 	if r.dies {
@@ -128,7 +144,7 @@ func (r rewind) test(t *testing.T) {
 	reaches(t, bo, conv, r.head)
 	poll(t, "the common past", func() bool {
 		cur, _, err := bo.Cursor(conv)
-		return err == nil && cur.Epoch == 2 && cur.Seq == r.head
+		return err == nil && cur.Epoch == epoch && cur.Seq == r.head
 	})
 	sameAsTable(t, restored, bo, conv)
 	write(t, restored, conv, "ana", "then ", int(130-r.head))
@@ -145,7 +161,7 @@ func (r rewind) test(t *testing.T) {
 	// The server keeps the two as one value too: what the tablet had confirmed in the first life is void, and what lies
 	// beyond the head is refused by number.
 	tablet = n.connect(t, "bo", "tablet", func(h *wire.Hello) { h.Install = &tablet.welcome.InstallEpoch; h.Epoch = 1 })
-	if e := ask[*wire.Subbed](tablet, &wire.Sub{}).Convs[0]; tablet.welcome.Epoch != 2 || e.Epoch != 2 || e.Delivered != 0 || e.Head != 130 {
+	if e := ask[*wire.Subbed](tablet, &wire.Sub{}).Convs[0]; tablet.welcome.Epoch != epoch || e.Epoch != epoch || e.Delivered != 0 || e.Head != 130 {
 		t.Errorf("welcome %+v, entry %+v", tablet.welcome, e)
 	}
 	if e := tablet.refused(&wire.Ack{Conv: conv, Seq: 131}, posthorn.CodeCursorAhead); e.Msg != fmt.Sprintf("seq=%d head=%d", 131, 130) {

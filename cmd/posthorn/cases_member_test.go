@@ -137,6 +137,21 @@ func TestB13_TheExactVisibleSet(t *testing.T) {
 			want = append(want, seq)
 		}
 	}
+	frame(bo, func(ev *wire.Event) bool { return ev.Ev.Seq == 46 })
+	var pushed, pushes []int64
+	for _, seq := range want {
+		if seq != 35 && seq != 40 { // its own, told by sent
+			pushes = append(pushes, seq)
+		}
+	}
+	sees.mu.Lock()
+	for _, ev := range sees.pushed {
+		pushed = append(pushed, ev.Ev.Seq)
+	}
+	sees.mu.Unlock()
+	if !slices.Equal(pushed, pushes) {
+		t.Errorf("pushed %v, want %v", pushed, pushes)
+	}
 	check := func(t *testing.T, p *peer) {
 		defer func(outer *testing.T) { p.t = outer }(p.t)
 		p.t = t

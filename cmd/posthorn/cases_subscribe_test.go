@@ -13,8 +13,8 @@ import (
 	"github.com/posthorn/posthorn/wire"
 )
 
-// What is committed in the instant in which subbed arrives comes by itself, by push or by a hint of the sweep, never only
-// after the next message: nothing else is written until it is there.
+// What is committed in the instant in which subbed arrives, or while it is on its way, comes by itself: by push, by a hint
+// of the sweep, or within subbed; never only after the next message, for nothing else is written until it is there.
 func TestB19_BetweenSubscribedAndTheFirstLook(t *testing.T) {
 	quick := func(c *serveCmd) { c.Sweep = 500 * time.Millisecond }
 	home := serve(t, pgtest.URL(t), quick)
@@ -33,7 +33,7 @@ func TestB19_BetweenSubscribedAndTheFirstLook(t *testing.T) {
 		token := home.token(t, "bo", "phone")
 		seq++
 		ana, want := writers[round%2], seq
-		came := between(t, gateway, token, func() {
+		came := between(t, gateway, token, round%3 == 2, func() {
 			if s := ana.send(conv, fmt.Sprint("m", round), "x"); s.Seq != want {
 				t.Errorf("round %d: %+v, want %d", round, s, want)
 			}
@@ -41,6 +41,8 @@ func TestB19_BetweenSubscribedAndTheFirstLook(t *testing.T) {
 			switch f := f.(type) {
 			case *wire.Event:
 				return f.Ev.Conv == conv && f.Ev.Seq == want
+			case *wire.Subbed:
+				return f.Convs[0].Head >= want
 			case *wire.Hint:
 				return f.Conv == conv && f.Head == want
 			}
@@ -69,10 +71,12 @@ func TestB19_FirstConversationAfterSub(t *testing.T) {
 		token := home.token(t, user, "phone")
 		var conv string
 		entered := false
-		between(t, []string{home.server.url(), other.server.url()}[round/2%2], token, func() {
+		between(t, []string{home.server.url(), other.server.url()}[round/2%2], token, round%3 == 2, func() {
 			conv = writers[round%2].group(fmt.Sprint("open", round), user)
 		}, func(f wire.Frame) bool {
 			switch f := f.(type) {
+			case *wire.Subbed:
+				return len(f.Convs) > 0
 			case *wire.Conv:
 				entered = true
 			case *wire.Event:
@@ -89,24 +93,25 @@ func TestB19_FirstConversationAfterSub(t *testing.T) {
 	}
 }
 
-// between connects, and calls act in the instant in which subbed arrives, then waits for the frame that was meant.
-func between(t *testing.T, url, token string, act func(), meant func(wire.Frame) bool) wire.Frame {
+// between connects, and calls act in the instant in which subbed arrives, or early in that in which sub goes out; then it
+// waits for the frame that was meant.
+func between(t *testing.T, url, token string, early bool, act func(), meant func(wire.Frame) bool) wire.Frame {
 	t.Helper()
 	var acting sync.WaitGroup
 	defer acting.Wait()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	subbed := make(chan struct{})
+	instant := make(chan struct{})
 	acting.Go(func() {
 		select {
-		case <-subbed:
+		case <-instant:
 			act()
 		case <-ctx.Done():
 		}
 	})
 	c, err := client.Dial(ctx, url, &client.DialOptions{Tracer: tap{frame: func(d client.Direction, f wire.Frame, _ []byte) {
-		if _, ok := f.(*wire.Subbed); ok && d == client.In {
-			close(subbed)
+		if f.Type() == map[bool]string{true: "sub", false: "subbed"}[early] {
+			close(instant)
 		}
 	}}})
 	if err != nil {
@@ -115,6 +120,8 @@ func between(t *testing.T, url, token string, act func(), meant func(wire.Frame)
 	defer func() { _ = c.Close() }()
 	p := &peer{Conn: c, t: t}
 	ask[*wire.Welcome](p, &wire.Hello{Token: token, Device: "phone"})
-	ask[*wire.Subbed](p, &wire.Sub{})
+	if f := ask[*wire.Subbed](p, &wire.Sub{}); meant(f) {
+		return f
+	}
 	return frame(p, meant)
 }
