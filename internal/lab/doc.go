@@ -4,12 +4,14 @@
 //
 // # The four parts
 //
-//   - supervisor.go, gateway.go, database.go: processes. `posthorn serve` and `posthorn lab client` are started from the
-//     program's own file (or --bin), PostgreSQL by internal/embedpg. Exit codes are read, logs are kept.
-//   - network.go, freeze.go and internal/fault: what breaks. Fault points are armed by the environment of the process that
-//     shall break; a link is a network that can swallow and cut.
-//   - device.go, peer.go, workload.go: who works. A device is an SDK client in a process of its own (device_process.go is
-//     its inside); a peer says frames by hand; noise is what other programs do to the same database.
+//   - supervisor.go, gateway.go, database.go, cluster.go, standby.go, snapshot.go, dump.go: processes. `posthorn serve` and
+//     `posthorn lab client` are started from the program's own file (or --bin), PostgreSQL by internal/embedpg. Exit codes
+//     are read, logs are kept.
+//   - network.go, network_db.go, freeze.go and internal/fault: what breaks. Fault points are armed by the environment of the
+//     process that shall break; a relay is a network that can swallow, stand still and cut: a link before gateways, a cable
+//     before PostgreSQL.
+//   - device.go, peer.go, load.go, workload.go, rewind.go: who works. A device is an SDK client in a process of its own
+//     (device_process.go is its inside); a peer says frames by hand; noise is what other programs do to the same database.
 //   - history.go, tables.go, validate_*.go: the checker. Every client's frames and stores are recorded as they happen; when
 //     a check is over, validators, one for each invariant, judge the record together with the tables.
 //
@@ -19,17 +21,17 @@
 // # Goroutines
 //
 // A trial owns: one keeper for each process (supervisor.go; it starts the process, waits for it and closes done), one
-// sampler (sampler.go; it ends by the trial's context), three for each connection of a link (network.go; they end with
-// their sockets), one for each peer (it empties the connection's frames and ends with it), one for each noise. Lines of a
+// sampler (sampler.go; it ends by the trial's context), one for each relay and three for each of its connections (network.go; they end with
+// the relay), one for whatever goes on beside a check (load.go; told to stop and waited for), one for each peer (it empties the connection's frames and ends with it), one for each noise. Lines of a
 // device are read by os/exec's copier, which ends with the process. run.go owns the cluster that checks share.
 // A device process has one goroutine that follows the client's feed and ends with the client, and one that reads commands
 // and ends with the process.
 //
 // # Shutdown
 //
-// At a trial's end, be it by a verdict, a missed deadline or Ctrl-C: what the check began (peers, links, noise, what is
+// At a trial's end, be it by a verdict, a missed deadline or Ctrl-C: what the check began (peers, relays, noise, what is
 // frozen), the newest first → context → sampler → processes, by SIGKILL, each waited for → connections to the database →
-// the trial's database → its folder. At the run's end: the shared cluster → its folder. Children have a process group of
+// the trial's database → clusters of its own → its folders. At the run's end: the shared cluster → its folder. Children have a process group of
 // their own, so that Ctrl-C reaches the lab alone; on Linux they die with it when it is killed.
 //
 // # Allowed imports
