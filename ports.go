@@ -197,6 +197,7 @@ type Log interface {
 	Registered(s Session)
 	Conversations(ctx context.Context, v Viewer, q ListQuery) (List, error)
 	Page(ctx context.Context, v Viewer, q PageQuery) (Page, error)
+	Typing(conv, user string) // tells everybody's gateways, or is lost; never blocks
 	Members(ctx context.Context, v Viewer, conv, after string, limit int) (members []MemberInfo, next string, err error)
 	Confirm(ctx context.Context, v Viewer, conv string, pairs []Pair) (Pair, error)
 	Epoch() int64
@@ -229,6 +230,9 @@ type Fanout interface {
 	// NewEpoch closes every connection of another epoch with bye NEW_EPOCH and forgets all conversations. From then on
 	// neither connections nor events of another epoch are taken.
 	NewEpoch(epoch int64)
+
+	// Typing shows that a member is writing to those who are connected here.
+	Typing(conv, user string)
 
 	// Behind tells from which seq on a conversation that is known to reach head has not been fanned out here; 0: nobody
 	// here follows it, or nothing is missing.
@@ -286,6 +290,8 @@ type Socket interface {
 	PushConv(e Entry) bool
 	// PushHint queues a hint, replacing one that waits for the same conversation.
 	PushHint(conv string, head, rv int64, why string) bool
+	// PushTyping says that a user is writing; false: there was no room, which harms nobody.
+	PushTyping(conv, user string) bool
 	// Close says bye with this code and ends the connection.
 	Close(code Code)
 }

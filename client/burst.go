@@ -55,6 +55,8 @@ func (s *session) take(in Inbound) effect {
 		return s.takeEntry(&f.Entry)
 	case *wire.Hint:
 		return effect{then: func() { s.hinted(f) }}
+	case *wire.Typing:
+		return effect{then: func() { s.c.feeds.publish(Change{Kind: ChangeTyping, Conv: f.Conv, User: f.User}) }}
 	case *wire.Acked:
 		e := s.answered(f.RID, f, in.Raw)
 		then := e.then

@@ -156,6 +156,8 @@ func ridField(f wire.Frame) *string {
 		return &f.RID
 	case *wire.Members:
 		return &f.RID
+	case *wire.Typing:
+		return &f.RID
 	case *wire.Ping:
 		return &f.RID
 	case *wire.Welcome:

@@ -17,6 +17,7 @@ const (
 	ChangeReset                          // Conv: its log was cut back to the common past; read it again
 	ChangeState                          // State: the connection's
 	ChangeOverflow                       // the reader was too slow and changes are missing here: read everything again
+	ChangeTyping                         // Conv and User: a member is writing just now; some of these are lost
 )
 
 // Change is one line of a Feed.
@@ -28,6 +29,7 @@ type Change struct {
 	Sent  Sent
 	Entry posthorn.Entry
 	State State
+	User  string
 }
 
 // Feed tells of changes as they happen. It never holds the client up: a reader that lags by more than the buffer finds

@@ -35,6 +35,17 @@ func (c *Client) Members(ctx context.Context, conv, after string, limit int) (me
 	return m.Members, m.Next, nil
 }
 
+// Typing tells the other members that this user is writing, or is lost: nothing is kept and nothing answers. The server
+// passes on one a second.
+func (c *Client) Typing(conv string) {
+	c.mu.Lock()
+	conn := c.conn
+	c.mu.Unlock()
+	if conn != nil {
+		_ = conn.Write(&wire.Typing{Conv: conv})
+	}
+}
+
 // request asks on the session's connection, and waits for one where there is none.
 func (c *Client) request(ctx context.Context, f wire.Frame) (wire.Frame, error) {
 	select {

@@ -46,6 +46,8 @@ func (a *answer) frame(t, rid string) Frame {
 		return &Page{RID: rid, Page: a.page()}
 	case "hint":
 		return &Hint{Conv: a.must(fConv), Head: a.mustNum(fHead), RV: a.num(fRV), Why: a.str(fWhy)}
+	case "typing":
+		return &Typing{Conv: a.must(fConv), User: a.must(fUser)}
 	case "welcome":
 		return &Welcome{RID: rid, User: a.must(fUser), Device: a.must(fDevice), InstallEpoch: a.mustNum(fInstallEpoch),
 			Resume: a.str(fResume), HeartbeatMS: a.num(fHeartbeatMS), MaxFrame: a.num(fMaxFrame), Gateway: a.str(fGateway), Epoch: a.mustNum(fEpoch)}

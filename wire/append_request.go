@@ -69,6 +69,10 @@ func appendRequest(b []byte, f Frame) []byte {
 		b = optNum(b, `,"limit":`, int64(f.Limit))
 	case *Ping:
 		b = open(b, "ping", f.RID)
+	case *Typing:
+		b = open(b, "typing", f.RID)
+		b = str(b, `,"conv":`, f.Conv)
+		b = optStr(b, `,"user":`, f.User)
 	default:
 		return b
 	}

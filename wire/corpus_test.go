@@ -182,7 +182,7 @@ func TestConformanceCoversEveryFrame(t *testing.T) {
 func allFrames() []Frame {
 	return []Frame{
 		&Hello{}, &Confirm{}, &Sub{}, &Send{}, &Ack{}, &Sync{}, &History{}, &Open{}, &Change{T: "add"}, &Change{T: "remove"},
-		&Change{T: "leave"}, &Members{}, &Ping{}, &Welcome{}, &Confirmed{}, &Subbed{}, &Sent{}, &Acked{}, &Page{}, &Opened{},
+		&Change{T: "leave"}, &Members{}, &Ping{}, &Typing{}, &Welcome{}, &Confirmed{}, &Subbed{}, &Sent{}, &Acked{}, &Page{}, &Opened{},
 		&MemberList{}, &Pong{}, &Event{}, &Conv{}, &Hint{}, &Error{}, &Bye{},
 	}
 }

@@ -3,7 +3,7 @@ package wire
 import "github.com/posthorn/posthorn"
 
 // Frame is a decoded frame: a pointer to one of the structs below, which are named after "t". Frames of the protocol that
-// no issue has built yet (read, recall, edit, react, typing, receipts) have no struct: their t is unknown.
+// no issue has built yet (read, recall, edit, react, receipts) have no struct: their t is unknown.
 type Frame interface{ Type() string }
 
 // Client to server. RID is "" where absent. Optional integers that are absent are marked by a nil pointer or by Has….
@@ -181,6 +181,13 @@ type Bye struct {
 	ReconnectMS int64
 }
 
+// Typing says that a user is writing; from a client without User, from the server with it.
+type Typing struct {
+	RID  string
+	Conv string
+	User string
+}
+
 // Unknown is a server frame of a later version; clients ignore it.
 type Unknown struct{ T string }
 
@@ -195,6 +202,7 @@ func (*Open) Type() string       { return "open" }
 func (c *Change) Type() string   { return c.T }
 func (*Members) Type() string    { return "members" }
 func (*Ping) Type() string       { return "ping" }
+func (*Typing) Type() string     { return "typing" }
 func (*Welcome) Type() string    { return "welcome" }
 func (*Confirmed) Type() string  { return "confirmed" }
 func (*Subbed) Type() string     { return "subbed" }

@@ -36,6 +36,8 @@ func (r *request) frame(rid string) Frame {
 		return &Members{RID: rid, Conv: r.conv(), After: r.cursor(), Limit: r.limit()}
 	case "ping":
 		return &Ping{RID: rid}
+	case "typing":
+		return &Typing{RID: rid, Conv: r.conv()}
 	default:
 		r.fail(posthorn.CodeBadFrame, "t is not a frame that this server knows")
 		return nil

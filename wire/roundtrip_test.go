@@ -107,7 +107,8 @@ func requests() map[string]*rapid.Generator[Frame] {
 		"members": frame(func(t *rapid.T) Frame {
 			return &Members{RID: rid.Draw(t, "rid"), Conv: conv.Draw(t, "conv"), After: words(128).Draw(t, "after"), Limit: limit.Draw(t, "limit")}
 		}),
-		"ping": frame(func(t *rapid.T) Frame { return &Ping{RID: rid.Draw(t, "rid")} }),
+		"typing": frame(func(t *rapid.T) Frame { return &Typing{RID: rid.Draw(t, "rid"), Conv: id(128).Draw(t, "conv")} }),
+		"ping":   frame(func(t *rapid.T) Frame { return &Ping{RID: rid.Draw(t, "rid")} }),
 	}
 }
 

@@ -110,6 +110,8 @@ func knownRequest(t string) string {
 		return "members"
 	case "ping":
 		return "ping"
+	case "typing":
+		return "typing"
 	}
 	return ""
 }

@@ -119,3 +119,36 @@ func ready(n *node) bool {
 	}
 	return true
 }
+
+// Typing crosses gateways by the lossy channel, and does not where nothing listens.
+func TestTypingOverTwoGateways(t *testing.T) {
+	url := pgtest.URL(t)
+	a, b := serve(t, url), serve(t, url)
+	deaf := serve(t, url, func(c *serveCmd) { c.Doorbell = "poll" })
+	poll(t, "both to listen", func() bool { return ready(a) && ready(b) })
+	ana, bo := a.connect(t, "ana", "phone"), b.connect(t, "bo", "phone")
+	cy := deaf.connect(t, "cy", "phone")
+	conv := ana.group("open", "bo", "cy")
+	for _, p := range []*peer{ana, bo, cy} {
+		live(p)
+	}
+	body := "hello"
+	ask[*wire.Sent](cy, &wire.Send{Conv: conv, Cmid: "1", Body: &body}) // all three follow the conversation from here on
+	frame(bo, func(e *wire.Event) bool { return e.Ev.Cmid == "1" })
+	frame(ana, func(e *wire.Event) bool { return e.Ev.Cmid == "1" })
+	if err := ana.WriteRaw([]byte(`{"t":"typing","conv":"` + conv + `"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if f := frame[*wire.Typing](bo, nil); f.Conv != conv || f.User != "ana" {
+		t.Fatalf("%+v", f)
+	}
+	ask[*wire.Sent](ana, &wire.Send{Conv: conv, Cmid: "2", Body: &body})
+	for in := range cy.Frames() { // what was typed before would have come before
+		if f, ok := in.Frame.(*wire.Typing); ok {
+			t.Fatalf("%+v came to a gateway that does not listen", f)
+		}
+		if e, ok := in.Frame.(*wire.Event); ok && e.Ev.Cmid == "2" {
+			break
+		}
+	}
+}

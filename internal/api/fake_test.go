@@ -309,6 +309,7 @@ func (f *fake) Members(_ context.Context, v posthorn.Viewer, conv, _ string, lim
 
 func (f *fake) SubmitAck(posthorn.Ack)      { panic("HTTP acknowledges nothing") }
 func (f *fake) FirstFrame(posthorn.Session) { panic("HTTP has no session") }
+func (f *fake) Typing(string, string)       { panic("HTTP does not type") }
 func (f *fake) Registered(posthorn.Session) { panic("HTTP has no session") }
 func (f *fake) Epoch() int64                { return f.epoch }
 func (f *fake) Hello(context.Context, posthorn.Hello) (posthorn.Session, error) {

@@ -25,6 +25,9 @@ type Config struct {
 	// Ring is called for each bell with the sender's backend pid, and with pid 0 after each (re)connect, when anything may
 	// have been missed. It must not block. Required.
 	Ring func(pid uint32, payload string)
+	// Soft is a second channel, for what may be lost; "" for none. Told gets its payloads and must not block.
+	Soft string
+	Told func(payload string)
 	// Probe is the time between two proofs. Default 10 s.
 	Probe time.Duration
 	// Deadline of a proof and of a connect. Default 5 s.
@@ -147,6 +150,11 @@ func (l *Listener) listen(ctx context.Context) error {
 	if _, err := conn.Exec(cctx, "LISTEN "+pgx.Identifier{l.cfg.Channel}.Sanitize()); err != nil {
 		return err
 	}
+	if l.cfg.Soft != "" {
+		if _, err := conn.Exec(cctx, "LISTEN "+pgx.Identifier{l.cfg.Soft}.Sanitize()); err != nil {
+			return err
+		}
+	}
 	l.reconnects.Add(1)
 	l.cfg.Ring(0, "")
 	return l.hear(ctx, conn)
@@ -166,7 +174,11 @@ func (l *Listener) hear(ctx context.Context, conn *pgx.Conn) error {
 		done()
 		switch {
 		case err == nil:
-			l.take(n.PID, n.Payload, &p)
+			if n.Channel == l.cfg.Channel {
+				l.take(n.PID, n.Payload, &p)
+			} else {
+				l.cfg.Told(n.Payload)
+			}
 		case !late:
 			return err
 		case p.nonce == "":

@@ -32,6 +32,7 @@ var handlers = map[string]handler{
 	"history": {run: history, slow: true},
 	"members": {run: members, slow: true},
 	"confirm": {run: confirm, slow: true},
+	"typing":  {run: typing},
 	"ping":    {run: ping, must: true, free: true, calm: true},
 }
 
@@ -131,6 +132,14 @@ func name(f wire.Frame, bad error) (t, rid string) {
 		return "", ""
 	}
 	return f.Type(), ridOf(f)
+}
+
+// typing is passed on or lost, and never answered.
+func typing(_ context.Context, r *request, f wire.Frame) {
+	if conv := f.(*wire.Typing).Conv; r.s.g.cfg.Hub.MayType(r.s, conv) {
+		r.s.g.cfg.Log.Typing(conv, r.s.session.Viewer.User)
+	}
+	r.forget()
 }
 
 func ping(_ context.Context, r *request, _ wire.Frame) { r.answer(&wire.Pong{RID: r.rid}) }

@@ -15,6 +15,8 @@ type Hub interface {
 	Unregister(s posthorn.Socket)
 	// Subscribe loads what the socket's device may see and begins to buffer; pushes flow once activate is called.
 	Subscribe(ctx context.Context, s posthorn.Socket) (activate func(), err error)
+	// MayType tells whether a user may show now that they are writing.
+	MayType(s posthorn.Socket, conv string) bool
 	// Heard notes an ack as received, before it is flushed.
 	Heard(s posthorn.Socket, conv string, seq int64)
 }

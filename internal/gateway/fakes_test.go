@@ -37,6 +37,7 @@ type fakeLog struct {
 	pages      []posthorn.PageQuery
 	lists      []posthorn.ListQuery
 	acks       int
+	typed      []string
 }
 
 func newFakes() (*fakeLog, *fakeHub) {
@@ -155,6 +156,10 @@ func (l *fakeLog) Hello(ctx context.Context, h posthorn.Hello) (posthorn.Session
 
 func (l *fakeLog) FirstFrame(posthorn.Session) { l.locked(func() { l.firsts++ }) }
 
+func (l *fakeLog) Typing(conv, user string) {
+	l.locked(func() { l.typed = append(l.typed, conv+"/"+user) })
+}
+
 func (l *fakeLog) Registered(posthorn.Session) { l.locked(func() { l.registered++ }) }
 
 func (l *fakeLog) Conversations(ctx context.Context, _ posthorn.Viewer, q posthorn.ListQuery) (posthorn.List, error) {
@@ -247,6 +252,8 @@ func (h *fakeHub) Subscribe(_ context.Context, s posthorn.Socket) (func(), error
 		h.subscribed[s] = true
 	}, nil
 }
+
+func (h *fakeHub) MayType(_ posthorn.Socket, conv string) bool { return conv != "strange" }
 
 func (h *fakeHub) Heard(_ posthorn.Socket, conv string, seq int64) {
 	h.mu.Lock()

@@ -129,6 +129,8 @@ func ridOf(f wire.Frame) string {
 		return f.RID
 	case *wire.Ping:
 		return f.RID
+	case *wire.Typing:
+		return f.RID
 	}
 	return ""
 }

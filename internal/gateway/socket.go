@@ -63,6 +63,11 @@ func (s *socket) push(it item) bool {
 	return ok
 }
 
+// PushTyping takes what room there is, and nothing is made up for where there is none.
+func (s *socket) PushTyping(conv, user string) bool {
+	return !s.q.asleep.Load() && s.q.push(item{frame: wire.Append(nil, &wire.Typing{Conv: conv, User: user}), kind: notice})
+}
+
 // PushHint always finds room while the connection lives: hints wait beside the queue, one per conversation.
 func (s *socket) PushHint(conv string, head, rv int64, why string) bool {
 	return s.q.hint(wire.Hint{Conv: conv, Head: head, RV: rv, Why: why})

@@ -19,6 +19,7 @@ type sink struct {
 func (s *sink) Viewer() posthorn.Viewer                    { return s.viewer }
 func (s *sink) PushEvent([]byte, string, int64) bool       { s.pushed++; return true }
 func (s *sink) PushConv(posthorn.Entry) bool               { return true }
+func (s *sink) PushTyping(string, string) bool             { return true }
 func (s *sink) PushHint(string, int64, int64, string) bool { return true }
 func (s *sink) Close(posthorn.Code)                        {}
 

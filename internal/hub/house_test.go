@@ -81,6 +81,8 @@ func (x told) String() string {
 		return fmt.Sprintf("%s %s/%d<%d", x.what, x.conv, x.seq, x.prev)
 	case "bye":
 		return "bye " + x.why
+	case "typing":
+		return fmt.Sprintf("typing %s %s", x.conv, x.why)
 	case "hint":
 		return fmt.Sprintf("hint %s/%d %s", x.conv, x.seq, x.why)
 	}
@@ -117,6 +119,11 @@ func (s *socket) PushConv(e posthorn.Entry) bool {
 		return false
 	}
 	s.add(told{what: "conv", conv: e.Conv, seq: e.Head, entry: e})
+	return true
+}
+
+func (s *socket) PushTyping(conv, user string) bool {
+	s.add(told{what: "typing", conv: conv, why: user})
 	return true
 }
 

@@ -63,11 +63,23 @@ func (h *Hub) Delivered(deviceID int64, conv string, delivered int64) {
 			c.lag, c.peak = nil, 0 // a map keeps the room that it once needed
 		}
 	}
+	if _, lags := c.lag[conv]; !lags {
+		h.fallenBehind(c, conv, delivered)
+	}
 	// The device may have synced, and acked, what has not been fanned out here. When it is, it is no lag.
 	if c.phase == loads || h.behind(c, conv, delivered) {
 		mk := c.marks[conv]
 		mk.delivered = max(mk.delivered, delivered)
 		c.mark(conv, mk)
+	}
+}
+
+// fallenBehind begins the lag of a device that had no cursor when it was told a head: from its first ack on it is held to
+// what it was told.
+func (h *Hub) fallenBehind(c *conn, conv string, delivered int64) {
+	cv := h.convs[conv]
+	if m := c.user.members[cv]; m != nil && m.load == nil && c.phase == active && delivered < m.visible && max(delivered, c.marks[conv].delivered) < m.visible {
+		h.raise(c, conv, m.visible)
 	}
 }
 

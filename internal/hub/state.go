@@ -49,6 +49,7 @@ type conn struct {
 	lag    map[string]lagging
 	peak   int             // entries that lag has had room for
 	marks  map[string]mark // exceptions for single conversations, mostly none
+	typed  typed
 }
 
 // phase of a connection; only one that is not registered has a user.

@@ -26,6 +26,7 @@ type listener struct {
 	devices  []posthorn.Viewer
 	claims   []posthorn.Claim
 	epochs   []int64
+	typing   []string
 	wrong    int
 	seen     int // claims of the last Correct
 }
@@ -76,6 +77,12 @@ func (l *listener) Delivered(device int64, conv string, n int64) {
 }
 
 func (l *listener) Revoked(int64) {}
+
+func (l *listener) Typing(conv, user string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.typing = append(l.typing, conv+"/"+user)
+}
 
 func (l *listener) Replaced(device, generation int64) {
 	l.mu.Lock()

@@ -145,7 +145,8 @@ func (s *Store) Start(ctx context.Context) (err error) {
 		err = nil
 		s.started.Store(true)
 		if !s.cfg.Poll {
-			s.bell, err = bell.New(bell.Config{Connect: s.dial, Notify: s.notify, Channel: s.cfg.Channel, Ring: s.ring, Logger: s.log})
+			s.bell, err = bell.New(bell.Config{Connect: s.dial, Notify: s.notify, Channel: s.cfg.Channel, Ring: s.ring,
+				Soft: softChannel(s.cfg.Channel), Told: s.overheard, Logger: s.log})
 			if err != nil {
 				return
 			}

@@ -1,0 +1,58 @@
+package hub
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/posthorn/posthorn"
+)
+
+// V1: typing is shown to present members of the same conversation, on all their devices, by those who are in it, and not
+// more often than once a second.
+func TestV1_Typing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, nil)
+		h.w.open("c", posthorn.Group, "ana", "bo", "cy")
+		h.w.open("ch", posthorn.Channel, "ana", "bo")
+		ana, twin := h.join("ana", 1), h.join("ana", 2)
+		bo, cy, eve := h.join("bo", 3), h.join("cy", 4), h.join("eve", 5)
+		for _, s := range []*socket{ana, twin, bo, cy, eve} {
+			s.take()
+		}
+		types := func(s *socket, conv string) bool {
+			if !h.MayType(s, conv) {
+				return false
+			}
+			h.Typing(conv, s.viewer.User)
+			return true
+		}
+		if !types(ana, "c") {
+			t.Fatal("a member may not")
+		}
+		h.want(bo, "typing c ana")
+		h.want(cy, "typing c ana")
+		h.want(ana)
+		h.want(twin)
+		h.want(eve)
+		if types(ana, "c") {
+			t.Error("again at once")
+		}
+		h.sleep(typingAny)
+		if types(ana, "c") {
+			t.Error("again within a second")
+		}
+		h.sleep(typingEach)
+		if types(eve, "c") || types(eve, "nowhere") || types(ana, "ch") {
+			t.Error("a stranger, or in a channel")
+		}
+		h.tail(h.w.commit("c", posthorn.KindLeave, "cy", "cy"))
+		cy.take()
+		if types(cy, "c") {
+			t.Error("one who has left")
+		}
+		if !types(ana, "c") {
+			t.Error("a second later")
+		}
+		h.want(cy)
+	})
+}
