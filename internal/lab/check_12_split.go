@@ -7,14 +7,15 @@ import (
 )
 
 // splitBrain: after a failover the old primary comes back and takes writes, and the address of one gateway leads to it.
-// The gateway has seen a later timeline: it serves nothing from there, says why, and writes nothing there.
+// The gateway has seen a later timeline: it serves nothing from there, says why, and writes nothing there. Another gateway
+// has both in its list of hosts, the old one first, and passes it over.
 func splitBrain(t *trial) {
 	old := t.db.c
 	s, between := t.standby(old)
 	t.waitForStandby()
-	lost, sound := t.cable(old), t.cable(old)
+	lost, first, second := t.cable(old), t.cable(old), t.cable(s)
 	lease := withFlags("--lease", epochLease.String())
-	a, b := t.gateway("A", withSweep(sweepEvery), by(t, lost), lease), t.gateway("B", withSweep(sweepEvery), by(t, sound), lease)
+	a, b := t.gateway("A", withSweep(sweepEvery), by(t, lost), lease), t.gateway("B", withSweep(sweepEvery), by(t, first, second), lease)
 	conv := t.group(a, "ana", "bo")
 	ana, bo := t.device(a, "ana", "phone"), t.device(b, "bo", "phone")
 	ana.start(a.url, withTimeout(replyTimeout))
@@ -26,7 +27,6 @@ func splitBrain(t *trial) {
 	between.cut()
 	t.promote(s)
 	lost.lead(s)
-	sound.lead(s)
 	ana.settled(ana.send(conv, "after the failover"))
 	bo.settled(bo.send(conv, "after the failover"))
 
@@ -35,6 +35,7 @@ func splitBrain(t *trial) {
 	t.must(old.admin(t.ctx, "SELECT pg_reload_conf()"))
 	before := t.eventsAt(old)
 	lost.lead(old)
+	second.cut() // B has to choose again
 	t.hist.Add(Record{Who: "postgres", What: Note, Text: "the old primary is back, and A is led to it"})
 	said := ""
 	t.until("A to refuse the old primary", func() (bool, error) {

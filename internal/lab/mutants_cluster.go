@@ -52,9 +52,9 @@ func clusterMutants() []Mutant {
 func epochMutants() []Mutant {
 	const vouches = "		yes := f.lostPairs == 0 && (f.lostBatches == 0 || f.system != m.System)"
 	return []Mutant{
-		{Check: "12-split-brain", Name: "timelines-not-compared", File: epochGo,
-			Old: "*f.timeline < m.Timeline {", New: "*f.timeline < m.Timeline && false {",
-			Shows: "waiting for A to refuse", Why: "a lower timeline is as good as a higher one"},
+		{Check: "12-split-brain", Name: "timeline-not-remembered", File: "internal/store/witness.go",
+			Old: "= space, epoch, system, timeline", New: "= space, epoch, system, \"\"",
+			Shows: "waiting for A to refuse", Why: "nobody remembers the highest timeline, so that a lower one is as good"},
 		{Check: "12-async-failover-epoch", Name: "vouches-unseen", File: epochGo,
 			Old: vouches, New: "		yes := true",
 			Shows: "to be back", Why: "every gateway vouches for the new timeline, whatever it lacks"},
