@@ -30,12 +30,12 @@ var errNoPostgreSQL = errors.New("no PostgreSQL can be started here")
 const templateDB = "lab_template"
 
 // startCluster starts PostgreSQL below a fresh folder and has the program under test make the schema.
-func startCluster(ctx context.Context, opt Options, params map[string]string) (*cluster, error) {
+func startCluster(ctx context.Context, opt Options) (*cluster, error) {
 	dir, err := tempDir("posthorn-lab-pg-")
 	if err != nil {
 		return nil, err
 	}
-	c, err := launchCluster(ctx, opt, dir, params)
+	c, err := launchCluster(ctx, opt, dir, nil)
 	if err != nil {
 		return nil, err
 	}

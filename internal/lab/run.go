@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -94,17 +96,49 @@ type Outcome struct {
 	cancelled bool   // says nothing about the check, and is not written down
 }
 
-// laboratory keeps the PostgreSQL that checks share.
+// laboratory keeps the PostgreSQL that checks share, and the files of a fresh one, of which those get a copy that need one
+// of their own: making them takes longer than most checks.
 type laboratory struct {
 	opt    Options
 	shared *cluster
+	mold   string // folder; "" before the first need
 }
 
-func (l *laboratory) close() error {
-	if l.shared == nil {
-		return nil
+func (l *laboratory) close() (err error) {
+	if l.shared != nil {
+		err = l.shared.close()
 	}
-	return l.shared.close()
+	if l.mold != "" {
+		err = errors.Join(err, os.RemoveAll(l.mold))
+	}
+	return err
+}
+
+// cast starts a cluster for a single check.
+func (l *laboratory) cast(ctx context.Context, params map[string]string) (*cluster, error) {
+	if l.mold == "" {
+		c, err := startCluster(ctx, l.opt)
+		if err != nil {
+			return nil, err
+		}
+		l.mold = c.dir
+		if err := c.Stop(ctx); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := tempDir("posthorn-lab-pg-")
+	if err != nil {
+		return nil, err
+	}
+	if err := copyTree(filepath.Join(l.mold, "pg"), filepath.Join(dir, "pg"), nil); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	c, err := launchCluster(ctx, l.opt, dir, params)
+	if err != nil {
+		return nil, err
+	}
+	c.own = true
+	return c, nil
 }
 
 // outcome runs a check once.
@@ -155,15 +189,13 @@ func (l *laboratory) attempt(ctx context.Context, check *Check, seed int64) *Out
 // cluster gives the PostgreSQL that a check runs on, and what to do with it afterwards.
 func (l *laboratory) cluster(ctx context.Context, check *Check) (c *cluster, done func() error, err error) {
 	if check.params != nil {
-		c, err = startCluster(ctx, l.opt, check.params)
-		if err != nil {
+		if c, err = l.cast(ctx, check.params); err != nil {
 			return nil, nil, err
 		}
-		c.own = true
 		return c, c.close, nil
 	}
 	if l.shared == nil {
-		if l.shared, err = startCluster(ctx, l.opt, nil); err != nil {
+		if l.shared, err = startCluster(ctx, l.opt); err != nil {
 			return nil, nil, err
 		}
 	}
