@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -37,10 +38,13 @@ func primaryFailover(t *trial) {
 		n, err := t.db.sessions(t.ctx, "wait_event = 'SyncRep'")
 		return now > frozen+10 || n > 0 && time.Since(since) > 500*time.Millisecond, err
 	})
+	resume := sync.OnceFunc(t.smp.rest())
+	t.cleanup(resume)
 	t.must(old.Kill(t.ctx))
 	t.hist.Add(Record{Who: "postgres", What: Crash, Text: "the primary is killed"})
 	between.cut() // and it stays frozen: what the standby had not been given it never gets
 	t.promote(s)
+	resume()
 	moves.lead(s)
 	crash, rows, tables := t.crashed(), 0, t.tables()
 	told := t.hist.find(func(r *Record) bool { return r.frame(In, "sent") && r.At.Before(crash) })

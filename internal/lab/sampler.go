@@ -46,12 +46,19 @@ func startSampler(ctx context.Context, db *database, hist *History) *sampler {
 	return s
 }
 
+// rest keeps the sampler from looking until the function that it gives is called. Sessions of a primary that was killed live
+// on for a moment, and see what had been waiting for a standby that never got it.
+func (s *sampler) rest() (resume func()) {
+	s.mu.Lock()
+	return s.mu.Unlock
+}
+
 // sample looks once.
 func (s *sampler) sample(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
 	rows, err := s.db.pool.Query(ctx, samplerSQL)
 	if err != nil {
 		return err
