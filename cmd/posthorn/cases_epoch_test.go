@@ -44,14 +44,16 @@ func cutOff(t *testing.T, url, conv string, head int64) {
 // finds 80 by confirm; where the dump is older than the nonce, the device is taken for a clone and begins anew.
 func TestB15_PositionOfAnotherLife(t *testing.T) {
 	for _, c := range []rewind{
-		{name: "a dump, back at head 80", head: 80, dump: true},
+		{name: "a dump, back at head 80", head: 80, dump: true, night: true},
 		{name: "a dump, back at head 130", head: 130, dump: true},
 		{name: "a lost tail, back at head 80", head: 80},
-		{name: "a lost tail, back at head 130", head: 130},
+		{name: "a lost tail, back at head 130", head: 130, night: true},
 		{name: "a lost tail, and a death between the new epoch and the common past", head: 130, dies: true},
 		{name: "a dump that only the gateway notices, by what it remembers", head: 80, dump: true, noticed: true},
 	} {
-		t.Run(c.name, c.test)
+		if !c.night || rounds(0, 1) > 0 {
+			t.Run(c.name, c.test)
+		}
 	}
 }
 
@@ -62,6 +64,7 @@ type rewind struct {
 	dies bool // on its way
 
 	noticed bool // nobody tells the gateway of a new epoch
+	night   bool // differs too little from the others for a short run
 }
 
 func (r rewind) test(t *testing.T) {

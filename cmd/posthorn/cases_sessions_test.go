@@ -38,7 +38,7 @@ func TestB70_DatabaseDropsEverySession(t *testing.T) {
 	t.Run("terminated under load", func(t *testing.T) {
 		every := time.NewTicker(time.Duration(rounds(250, 2000)) * time.Millisecond)
 		defer every.Stop()
-		for range rounds(6, 30) {
+		for range rounds(4, 30) {
 			<-every.C
 			drop(t, c, "")
 		}

@@ -35,7 +35,7 @@ func tabSockets(t *testing.T, nodes []*node, count int) {
 	user := fmt.Sprint("raw", count, len(nodes))
 	token := nodes[0].token(t, user, "browser")
 	conv := ana.group("open "+user, user)
-	for round := range rounds(10, 200) {
+	for round := range rounds(5, 200) {
 		tabs := make([]*peer, count)
 		for i := range tabs {
 			tabs[i] = nodes[i%len(nodes)].dial(t, nil)
@@ -165,7 +165,7 @@ func tabDevices(t *testing.T, nodes []*node, count int, copied bool) {
 	}
 	mu.Unlock()
 	winner := settled()
-	watch := time.NewTimer(time.Duration(rounds(500, 60_000)) * time.Millisecond)
+	watch := time.NewTimer(time.Duration(rounds(300, 60_000)) * time.Millisecond)
 	defer watch.Stop()
 	last := int64(1)
 	for over := false; !over; {
