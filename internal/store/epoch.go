@@ -42,7 +42,12 @@ func (s *Store) compare(ctx context.Context, l *look) error {
 	var vouches *bool
 	presented := s.presented.Load()
 	believed := false
-	if same && m.Epoch == f.epoch && len(m.Pairs)+len(m.Batches) > 0 {
+	if same && m.Epoch == f.epoch && f.epoch == s.guard.epoch.Load() && f.lostPairs == 0 {
+		if f.lostPairs, err = s.shorter(ctx); err != nil {
+			return err
+		}
+	}
+	if same && m.Epoch == f.epoch && len(m.Pairs)+len(m.Batches)+f.lostPairs > 0 {
 		// The batches of another cluster have other transaction ids; its events speak for them.
 		yes := f.lostPairs == 0 && (f.lostBatches == 0 || f.system != m.System)
 		vouches = &yes
@@ -77,6 +82,20 @@ func (s *Store) compare(ctx context.Context, l *look) error {
 	}
 	s.guard.open(l.mark, epoch)
 	return nil
+}
+
+// shorter counts the conversations of which more was fanned out here than there is: the pairs are only a sample.
+func (s *Store) shorter(ctx context.Context) (n int, err error) {
+	heads := s.cfg.Fanout.Heads()
+	convs, seqs := make([]string, 0, len(heads)), make([]int64, 0, len(heads))
+	for conv, head := range heads {
+		convs, seqs = append(convs, conv), append(seqs, head)
+	}
+	if len(convs) == 0 {
+		return 0, nil
+	}
+	err = s.pool.QueryRow(ctx, s.sql(shorterSQL), convs, seqs).Scan(&n)
+	return n, err
 }
 
 // renewed tells people of a new epoch; always true.

@@ -204,3 +204,52 @@ func TestE1_PresentedByAClient(t *testing.T) {
 		t.Fatalf("heard again: %d", got)
 	}
 }
+
+// What was fanned out counts, also of a conversation that is not among the remembered pairs.
+func TestE1_FannedOutMoreThanThereIs(t *testing.T) {
+	url := pgtest.URL(t)
+	s, l, conv := written(t, url, 2)
+	store.Forget(s)
+	l.mu.Lock()
+	l.heads[conv] = 9
+	l.mu.Unlock()
+	pgtest.Exec(t, url, "update posthorn.boot set nonce = gen_random_uuid()")
+	eventually(t, "a new epoch", func() bool { return epochOf(t, url) > 1 })
+}
+
+// Nothing found is an answer too, and is not given of a history that nobody has compared.
+func TestE1_EmptyAnswersAreGuarded(t *testing.T) {
+	url := pgtest.URL(t)
+	s, _, conv := written(t, url, 2)
+	s.Stop(t.Context()) // its tail would compare
+	s, _ = open(t, url, func(c *store.Config) { c.Limits, c.Poll = slowPoll(), true })
+	pgtest.Exec(t, url, "update posthorn.boot set nonce = gen_random_uuid()")
+	v := posthorn.Viewer{User: "stranger", DeviceID: 77, Install: 1}
+	for what, ask := range map[string]func() error{
+		"page":  func() error { _, err := s.Page(t.Context(), v, posthorn.PageQuery{Conv: "nowhere"}); return err },
+		"known": func() error { _, err := s.Page(t.Context(), v, posthorn.PageQuery{Conv: conv}); return err },
+		"list":  func() error { _, err := s.Conversations(t.Context(), v, posthorn.ListQuery{}); return err },
+		"views": func() error { _, err := s.LoadDevice(t.Context(), v); return err },
+	} {
+		if err := ask(); posthorn.AsError(err).Code != posthorn.CodeUnavailable {
+			t.Errorf("%s: %v", what, err)
+		}
+		pgtest.Exec(t, url, "update posthorn.boot set nonce = gen_random_uuid()") // the wake of the first may have been obeyed
+	}
+}
+
+// A file that somebody has edited is as none.
+func TestWitnessFileOfNonsense(t *testing.T) {
+	url := pgtest.URL(t)
+	file := filepath.Join(t.TempDir(), "witness.json")
+	for _, text := range []string{"", "{", `{"batches":[{"tx":"drop"}]}`, `{"pairs":{"a\u0000":{}}}`, `[]`} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, _ := open(t, url, func(c *store.Config) { c.Witness = file })
+		if s.Epoch() != 1 {
+			t.Fatalf("%q: epoch %d", text, s.Epoch())
+		}
+		s.Stop(t.Context())
+	}
+}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"sync/atomic"
 )
 
@@ -39,6 +40,16 @@ func (s *Store) guarded(args ...any) ([]any, error) {
 		return nil, unavailable(s.guard.reason(), nil)
 	}
 	return append(args, s.cfg.Gateway, *mark, s.guard.beat.Load(), s.guard.epoch.Load()), nil
+}
+
+// steady runs the guard alone, where a statement found nothing: "there is no such thing" is an answer too.
+func (s *Store) steady(ctx context.Context) error {
+	args, err := s.guarded()
+	if err != nil {
+		return err
+	}
+	var epoch int64
+	return s.readError(s.pool.QueryRow(ctx, s.sql(guardSQL), args...).Scan(&epoch))
 }
 
 // current refuses what was asked in a session of another epoch: the seqs that it names mean something else now. The

@@ -39,12 +39,16 @@ func (s *Store) runLease() {
 			s.log.Warn("what this gateway has seen cannot be written to its file", "error", err)
 		}
 	}
-	if conn != nil {
+}
+
+// leave gives the lease up once nothing of this gateway is written any more; where that fails it runs out by itself.
+func (s *Store) leave() {
+	_ = s.witness.save()
+	if s.started.Load() && s.guard.reason() == "" {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_, _ = conn.Exec(ctx, s.sql(leaveSQL), s.cfg.Gateway) // else the lease runs out by itself
+		_, _ = s.pool.Exec(ctx, s.sql(leaveSQL), s.cfg.Gateway)
 	}
-	_ = s.witness.save()
 }
 
 // heartbeat is done within one interval, or it counts as none.

@@ -158,6 +158,9 @@ func (s *Store) entries(ctx context.Context, v posthorn.Viewer, after string, si
 		}
 		return nil
 	})
+	if err == nil && len(list) == 0 {
+		err = s.steady(ctx)
+	}
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}

@@ -13,9 +13,6 @@ import (
 // connection is held to the highest timeline that was seen of this cluster, so that the next host is tried instead; where
 // there is none, the tail's own comparison refuses it.
 
-const primarySQL = `select (select c.system_identifier from pg_control_system() c)::text,
-       case when not pg_is_in_recovery() then substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) else '' end`
-
 // onlyNewest adds this to what a connection must fulfil.
 func (s *Store) onlyNewest(cfg *pgx.ConnConfig) {
 	also := cfg.ValidateConnect

@@ -65,7 +65,13 @@ select h.snapshot::text, coalesce(h.mark, ''), h.epoch, coalesce(h.timeline, '')
            and not exists (select 1 from posthorn.event_commits c where c.tx = b.tx::xid8 and c.origin = b.origin and c.batch = b.batch))
   from posthorn.sequence_space ss`
 
+	shorterSQL = `select count(*) from unnest($1::text[], $2::bigint[]) h (conv, seq) where coalesce(posthorn.head(h.conv), 0) < h.seq`
+
 	settleSQL = `select state, epoch, renewed from posthorn.settle($1, $2, $3, $4, $5, $6::text::interval)`
+
+	// Asked on each new connection, before anything is known of it.
+	primarySQL = `select (select c.system_identifier from pg_control_system() c)::text,
+       case when not pg_is_in_recovery() then substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) else '' end`
 
 	adoptSQL = `select posthorn.adopt()`
 
@@ -75,7 +81,7 @@ select h.snapshot::text, coalesce(h.mark, ''), h.epoch, coalesce(h.timeline, '')
 
 	leaveSQL = `delete from posthorn.gateways where gateway_id = $1`
 
-	// In the transaction of what it guards.
+	// In the transaction of what it guards, and where a statement found nothing: then its own guard may not have been run.
 	guardSQL = `select epoch from posthorn.space($1, $2, $3, $4)`
 
 	trimSQL = `select posthorn.trim($1::text::interval, $2::text::interval)::text`
@@ -256,7 +262,7 @@ select h.snapshot, t.conv, t.first_seq, t.last_seq, posthorn.head(t.conv), t.pre
 )
 
 // statements are all of the above that are sent as they are.
-var statements = []string{checkSQL, migratedSQL, lockSQL, putRulesSQL, setChannelSQL, sendBatchSQL, changeSQL, openSQL, tailSQL, factsSQL, settleSQL, adoptSQL, primarySQL,
+var statements = []string{checkSQL, migratedSQL, lockSQL, putRulesSQL, setChannelSQL, sendBatchSQL, changeSQL, openSQL, tailSQL, factsSQL, shorterSQL, settleSQL, adoptSQL, primarySQL,
 	enlistSQL, beatSQL, leaveSQL, guardSQL, trimSQL, routesSQL, notifySQL, auditSQL, claimsSQL, putBootSQL, headsSQL, rangesSQL, viewSQL,
 	forwardSQL, backwardSQL, markStartSQL, tailStartSQL, listSQL, unreadSQL, bootSQL, membersSQL, confirmSQL, deviceViewsSQL, userViewsSQL,
 	ackBatchSQL, helloSQL, firstFrameSQL, foldSQL, oldestTxSQL}

@@ -187,6 +187,7 @@ func (s *Store) Stop(ctx context.Context) {
 			s.bell.Stop()
 		}
 		s.workers.Wait()
+		s.leave()
 		s.notifier.Stop()
 		s.cut()
 		w := <-s.opener // whoever uses it was cut

@@ -50,8 +50,14 @@ func (s *Store) view(ctx context.Context, v posthorn.Viewer, conv string) (*view
 	err = s.pool.QueryRow(ctx, s.sql(viewSQL), args...).Scan(&x.Kind, &x.title, &x.floor, &x.epoch, &x.Head,
 		&p.froms, &p.tos, &p.sees, &p.roles, &x.Visible, &x.HasCursor, &x.Start, &x.Delivered, &stale)
 	x.Periods = p.periods()
+	if errors.Is(err, pgx.ErrNoRows) {
+		if err := s.steady(ctx); err != nil {
+			return nil, err
+		}
+		return nil, refusal(posthorn.CodeNotMember, "")
+	}
 	switch {
-	case errors.Is(err, pgx.ErrNoRows), err == nil && !x.all && len(x.Periods) == 0:
+	case err == nil && !x.all && len(x.Periods) == 0:
 		return nil, refusal(posthorn.CodeNotMember, "")
 	case err != nil:
 		return nil, s.readError(err)
@@ -119,5 +125,8 @@ func (s *Store) views(ctx context.Context, query string, args ...any) ([]posthor
 		all = append(all, x)
 		return nil
 	})
+	if err == nil && len(all) == 0 {
+		return nil, s.steady(ctx)
+	}
 	return all, s.readError(err)
 }

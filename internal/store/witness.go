@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/posthorn/posthorn"
 )
@@ -61,6 +63,9 @@ func (w *witness) load(path string) error {
 	if err == nil {
 		err = json.Unmarshal(b, &m)
 	}
+	if err == nil && !m.sane() {
+		err = errors.New("the file holds what no gateway wrote")
+	}
 	if err != nil {
 		return err
 	}
@@ -69,6 +74,22 @@ func (w *witness) load(path string) error {
 	}
 	w.mem = m
 	return nil
+}
+
+// sane keeps a file that somebody has edited from failing every comparison.
+func (m *memory) sane() bool {
+	text := func(t string) bool { return utf8.ValidString(t) && !strings.ContainsRune(t, 0) }
+	for _, b := range m.Batches {
+		if _, ok := number(b.Tx); !ok || !text(b.Origin) {
+			return false
+		}
+	}
+	for conv, p := range m.Pairs {
+		if !text(conv) || !text(p.Mid) {
+			return false
+		}
+	}
+	return text(m.Space) && text(m.Timeline)
 }
 
 // save writes the file where something is new. It is not flushed: after a crash of the machine an older memory is as true.
