@@ -3,7 +3,8 @@ package lab
 import "slices"
 
 // Mutant is the product with one mechanism taken out: Old, which stands in File exactly once, is replaced by New. The check
-// must fail with it, and what it observed must then say Shows, so that it fails for the right reason.
+// must fail with it, and what it observed must then say Shows, or one of several parted by "|" where it depends on who comes
+// first, so that it fails for the right reason.
 type Mutant struct {
 	Check string
 	Name  string

@@ -10,7 +10,7 @@ func clusterMutants() []Mutant {
 		{Check: "05-locked-conversation", Name: "lane-not-followed", File: "internal/store/batch.go",
 			Old:   "	if l := q.lanes[op.Conv]; l != nil {",
 			New:   "	if l := q.lanes[op.Conv]; l != nil && op.Kind != posthorn.KindMsg {",
-			Shows: "bo/phone@A to be answered", Why: "what is sent later does not queue behind what waits for the lock"},
+			Shows: "bo/phone@A to be answered|in order false", Why: "what is sent later does not queue behind what waits for the lock"},
 		{Check: "07-sync-under-writes", Name: "upto-is-head", File: "internal/store/page.go",
 			Old: "	p.Upto = at\n", New: "	p.Upto = x.Visible\n",
 			Shows: "O1 broken", Why: "a page moves the cursor to the head, past what it had no room for"},
@@ -70,6 +70,6 @@ func epochMutants() []Mutant {
 			Shows: "to be back", Why: "nobody asks whether the database still holds what was pushed of it"},
 		{Check: "12-disk-snapshot", Name: "answers-not-held", File: "client/cutback.go",
 			Old: "		if x.Conv != k.conv || x.ReplyTo <= k.shared.Seq", New: "		if true || x.Conv != k.conv || x.ReplyTo <= k.shared.Seq",
-			Shows: "to be back", Why: "an answer keeps the number that its message had in the lost history"},
+			Shows: "to be back|answers to another message 1|answers to another message 2", Why: "an answer keeps the number that its message had in the lost history"},
 	}
 }

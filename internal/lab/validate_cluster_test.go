@@ -175,3 +175,12 @@ func TestClusterValidators(t *testing.T) {
 		})
 	}
 }
+
+// TestValidD6_NewEpoch: an answered message that is gone is lost, even where a new epoch tells of it.
+func TestValidD6_NewEpoch(t *testing.T) {
+	h, tables := rewoundStory()
+	h = append(h, Record{At: h[len(h)-1].At.Add(time.Second), Who: "postgres", What: Crash})
+	if found := strings.Join(validD6().judge(h, tables), "; "); !strings.Contains(found, "lost-a") {
+		t.Errorf("D6 finds %q", found)
+	}
+}
