@@ -67,6 +67,20 @@ func restoreInPlace(t *trial) {
 	w.judge()
 }
 
+// restoreTwice: the same dump comes back again after people have gone on. The second epoch is not the first one.
+func restoreTwice(t *trial) {
+	w := t.rewinding()
+	file := t.dump()
+	for range 2 {
+		w.lose()
+		t.restore(t.db.c, file)
+		w.healed()
+		w.cy.quit()
+	}
+	w.cy.start(w.gateways[0].url)
+	w.judge()
+}
+
 // diskSnapshot: the whole cluster, its own marks included, goes back to what a copy of its disk says.
 func diskSnapshot(t *trial) {
 	w := t.rewinding()
