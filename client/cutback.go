@@ -33,15 +33,15 @@ func (k *cutBack) run(t storeTx) (err error) {
 			return err
 		}
 	}
+	if err := k.holdReplies(t); err != nil {
+		return err
+	}
 	if k.gone {
 		k.rec, k.known = cursor{}, false
 		return t.forgetConv(k.conv)
 	}
 	if !k.known {
 		return nil
-	}
-	if err := k.holdReplies(t); err != nil {
-		return err
 	}
 	start := k.rec.Start
 	if k.listed {
@@ -95,6 +95,9 @@ func (k *cutBack) offerSent(t storeTx) error {
 		}
 		it := r.Item
 		it.Again = true
+		if it.Epoch == 0 {
+			it.Epoch = r.Epoch
+		}
 		if _, err := t.putItem(r.Key, it); err != nil {
 			return err
 		}
@@ -115,7 +118,16 @@ func (k *cutBack) holdReplies(t storeTx) error {
 		at[x.key] = i
 	}
 	for _, x := range all {
-		if x.Conv != k.conv || x.ReplyTo <= k.shared.Seq || x.failed() || x.waiting() {
+		if x.Conv != k.conv || x.ReplyTo == 0 || x.failed() || x.waiting() {
+			continue
+		}
+		if x.ReplyTo <= k.shared.Seq { // is the same message in this epoch
+			if x.Epoch != k.id.Epoch {
+				x.Epoch = k.id.Epoch
+				if err := k.put(t, x, at); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		if err := t.nameTarget(&x.item); err != nil {
@@ -126,14 +138,22 @@ func (k *cutBack) holdReplies(t storeTx) error {
 		} else {
 			x.fail(posthorn.Errorf(posthorn.CodeNotFound, "the message that this answers was lost with the server's history"))
 		}
-		if _, err := t.putItem(x.key, x.item); err != nil {
+		if err := k.put(t, x, at); err != nil {
 			return err
 		}
-		if i, ok := at[x.key]; ok {
-			k.offered[i] = x
-		} else {
-			k.offered = append(k.offered, x)
-		}
+	}
+	return nil
+}
+
+// put stores an item that has changed; at says which are among the offered already.
+func (k *cutBack) put(t storeTx, x keyed, at map[uint64]int) error {
+	if _, err := t.putItem(x.key, x.item); err != nil {
+		return err
+	}
+	if i, ok := at[x.key]; ok {
+		k.offered[i] = x
+	} else {
+		k.offered = append(k.offered, x)
 	}
 	return nil
 }

@@ -36,7 +36,8 @@ type item struct {
 	History string   `json:"history,omitempty"`
 	Queued  int64    `json:"queued"` // ms since 1970
 
-	// Whom reply_to names, in words that survive a rewind.
+	// The epoch in which reply_to names something; 0: not known. And whom it names, in words that survive a rewind.
+	Epoch        int64  `json:"epoch,omitempty"`
 	TargetSender string `json:"target_sender,omitempty"`
 	TargetCmid   string `json:"target_cmid,omitempty"`
 	Waiting      int64  `json:"waiting,omitempty"` // since when it waits for its target to be there again; ms, 0: it does not
@@ -64,6 +65,11 @@ func (it *item) err() *posthorn.Error { return &posthorn.Error{Code: it.Code, Ms
 
 func (it *item) failed() bool  { return it.Code != "" }
 func (it *item) waiting() bool { return it.Waiting != 0 }
+
+// dated tells whether the item names a seq that means nothing in this epoch, and would be sent with it.
+func (it *item) dated(epoch int64) bool {
+	return it.ReplyTo != 0 && it.Epoch != 0 && it.Epoch != epoch && !it.failed() && !it.waiting()
+}
 
 // lane names what is sent in order: a conversation, or an open alone.
 func (it *item) lane() string {

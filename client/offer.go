@@ -37,7 +37,7 @@ func (l *ledger) findTargets() error {
 			if ev.Conv != x.Conv || ev.Sender != x.TargetSender || ev.Cmid != x.TargetCmid {
 				continue
 			}
-			x.ReplyTo, x.Waiting = ev.Seq, 0
+			x.ReplyTo, x.Waiting, x.Epoch = ev.Seq, 0, l.id.Epoch
 			if _, err := l.t.putItem(x.key, x.item); err != nil {
 				return err
 			}

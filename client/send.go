@@ -138,6 +138,9 @@ func (c *Client) enqueue(ctx context.Context, it item) (*Pending, error) {
 		if err = t.nameTarget(&stored); err != nil {
 			return err
 		}
+		if err = t.dateTarget(&stored); err != nil {
+			return err
+		}
 		key, err = t.putItem(0, stored)
 		return err
 	}, func() { c.outbox.put(key, stored) })
@@ -159,5 +162,21 @@ func (t storeTx) nameTarget(it *item) error {
 	if ev != nil {
 		it.TargetSender, it.TargetCmid = ev.Sender, ev.Cmid
 	}
+	return err
+}
+
+// dateTarget notes the epoch in which reply_to counts: that of the log which the application has read, also while the
+// common past with a newer one is still being looked for.
+func (t storeTx) dateTarget(it *item) error {
+	if it.ReplyTo == 0 {
+		return nil
+	}
+	rec, known, err := t.cursor(it.Conv)
+	it.Epoch = rec.Epoch
+	if err != nil || known {
+		return err
+	}
+	id, err := t.identity()
+	it.Epoch = id.Epoch
 	return err
 }

@@ -98,6 +98,17 @@ func (c *Client) newSession(conn *Conn, w *wire.Welcome) (*session, error) {
 			c := s.conv(name)
 			c.void, c.sent = true, true
 		}
+		if err != nil {
+			return err
+		}
+		// So is an answer to a message of another epoch, though nothing else of the conversation may be left.
+		items, err := t.items()
+		for i := range items {
+			if it := &items[i].item; it.dated(s.id.Epoch) {
+				c := s.conv(it.Conv)
+				c.void, c.sent = true, true
+			}
+		}
 		return err
 	})
 	return s, err

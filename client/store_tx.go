@@ -81,6 +81,21 @@ func (t storeTx) forgetConv(conv string) error {
 
 // forgetInstall starts anew: a new install holds nothing yet. The outbox and what was sent stay.
 func (t storeTx) forgetInstall() error {
+	items, err := t.items()
+	if err != nil {
+		return err
+	}
+	for _, x := range items { // while the log can still tell whom they answer
+		if x.ReplyTo == 0 || x.TargetCmid != "" {
+			continue
+		}
+		if err := t.nameTarget(&x.item); err != nil {
+			return err
+		}
+		if _, err := t.putItem(x.key, x.item); err != nil {
+			return err
+		}
+	}
 	for _, b := range [][]byte{bCursors, bLog} {
 		if err := t.tx.DeleteBucket(b); err != nil {
 			return err

@@ -135,3 +135,24 @@ func TestRevokedDeviceIsClosedEverywhere(t *testing.T) {
 		t.Fatalf("an unknown device: %d", status)
 	}
 }
+
+// What an operator watches is there, with what was counted.
+func TestMetrics(t *testing.T) {
+	n, ana, _, conv := pair(t)
+	ana.send(conv, "m", "hello")
+	resp, err := http.Get(n.server.url() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"posthorn_sent_total 1\n", "posthorn_sessions 2\n", "posthorn_epoch 1\n", "posthorn_suspended 0\n",
+		"posthorn_notification_queue_usage ", "posthorn_doorbell_reconnects_total 0\n", "posthorn_audit_conversations_total 0\n", `posthorn_ready{condition="history"} 1`} {
+		if !strings.Contains(string(b), line) {
+			t.Errorf("%q is missing in\n%s", line, b)
+		}
+	}
+}

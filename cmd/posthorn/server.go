@@ -21,6 +21,7 @@ import (
 	"github.com/posthorn/posthorn/internal/identity"
 	"github.com/posthorn/posthorn/internal/store"
 	"github.com/posthorn/posthorn/internal/store/directory"
+	"github.com/posthorn/posthorn/internal/telemetry"
 	"github.com/posthorn/posthorn/wire"
 )
 
@@ -114,6 +115,7 @@ func (s *server) startHTTP(ctx context.Context, c *serveCmd, limits posthorn.Lim
 	s.mu.Unlock()
 	mux := http.NewServeMux()
 	mux.Handle("GET /api/v1/ws", s.gateway)
+	mux.Handle("GET /metrics", telemetry.Handler(s.readings))
 	mux.Handle("/", calls.Handler())
 	// A half-open handshake is cut here; what comes after the upgrade has the gateway's own deadlines.
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: limits.LoginDeadline, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,

@@ -125,3 +125,35 @@ func await(t *testing.T, s *store.Store, what, query string) {
 	}
 	t.Fatalf("waited in vain for %s", what)
 }
+
+// I1, E1: after a rewind an honest device knows a nonce that the database has never seen. It goes on in its install; a copy
+// of it that comes later is found out as ever.
+func TestI1_NoncesOfAnotherEpoch(t *testing.T) {
+	url := pgtest.URL(t)
+	s, _ := open(t, url, quick)
+	first, _ := hello(t, s, nil, "")
+	second, _ := hello(t, s, install(1), first.Resume)
+	s.FirstFrame(second)
+	await(t, s, "the first nonce to be void", "select resume_prev is null from posthorn.devices")
+	// The dump was taken before the second hello.
+	pgtest.Exec(t, url, "update posthorn.devices set resume = $1::uuid", first.Resume)
+	pgtest.Exec(t, url, "update posthorn.sequence_space set epoch = epoch + 1000, system_identifier = 7")
+	var now posthorn.Session
+	eventually(t, "a session in the new epoch", func() bool {
+		var code posthorn.Code
+		now, code = hello(t, s, install(1), second.Resume)
+		return code == ""
+	})
+	if now.Viewer.Install != 1 || now.Viewer.Epoch == 1 {
+		t.Fatalf("an honest device: %+v", now)
+	}
+	again, _ := hello(t, s, install(1), second.Resume) // it had not stored the welcome
+	if again.Viewer.Install != 1 {
+		t.Fatalf("the nonce before: %+v", again)
+	}
+	s.FirstFrame(again)
+	await(t, s, "the older nonce to be void", "select resume_prev is null from posthorn.devices")
+	if clone, _ := hello(t, s, install(1), second.Resume); clone.Viewer.Install != 2 {
+		t.Fatalf("a copy: %+v", clone)
+	}
+}

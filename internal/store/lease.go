@@ -95,6 +95,9 @@ func (s *Store) suspend(on bool) {
 	}
 }
 
+// Suspended tells whether the sockets are to be left alone now.
+func (s *Store) Suspended() bool { return s.suspended.Load() }
+
 func (s *Store) resume() {
 	ctx, cancel := context.WithTimeout(s.hard, 10*time.Second)
 	defer cancel()

@@ -156,6 +156,54 @@ begin
 end
 $$;
 
+alter table posthorn.devices add column resume_epoch bigint; -- the epoch in which resume was given
+
+-- As before, and: a nonce means nothing in an epoch in which the device has had none. After a rewind an honest device
+-- knows one that the database has never seen; it is taken at its word then, once. A copy that comes after it is not.
+create or replace function posthorn.hello(
+    p_user text, p_device text, p_install bigint, p_resume text,
+    out code text, out device_id bigint, out install_epoch bigint, out resume uuid, out epoch bigint
+) language plpgsql as $$
+declare
+    v_dev  posthorn.devices;
+    v_prev uuid;
+begin
+    code := '';
+    select s.epoch into epoch from posthorn.sequence_space s;
+    select * into v_dev from posthorn.devices d where d.user_id = p_user and d.device_name = p_device for no key update;
+    if not found then
+        insert into posthorn.users (user_id) values (p_user) on conflict do nothing;
+        insert into posthorn.devices (user_id, device_name) values (p_user, p_device) on conflict do nothing;
+        select * into v_dev from posthorn.devices d where d.user_id = p_user and d.device_name = p_device for no key update;
+    end if;
+    if v_dev.revoked_at is not null then code := 'UNAUTHENTICATED'; return; end if;
+
+    device_id := v_dev.device_id;
+    if p_install is null then
+        install_epoch := v_dev.install_epoch + 1;
+    elsif p_resume is null then
+        if p_install < v_dev.install_epoch then code := 'STALE_INSTALL'; return; end if;
+        install_epoch := p_install;
+    elsif p_install = v_dev.install_epoch and p_resume in (v_dev.resume::text, v_dev.resume_prev::text) then
+        install_epoch := p_install;
+        v_prev := p_resume::uuid;
+    elsif epoch > 1 and v_dev.resume_epoch is distinct from epoch and p_install >= v_dev.install_epoch
+          and p_resume ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+        install_epoch := p_install;
+        v_prev := p_resume::uuid; -- a crash between welcome and store is no clone here either
+    elsif p_install > v_dev.install_epoch then
+        -- A store that is ahead of the database: the database was rewound, the install goes on as told.
+        install_epoch := p_install;
+    else
+        install_epoch := v_dev.install_epoch + 1;
+    end if;
+    resume := gen_random_uuid();
+    update posthorn.devices d
+       set install_epoch = hello.install_epoch, resume = hello.resume, resume_prev = v_prev, resume_epoch = hello.epoch, last_seen_at = clock_timestamp()
+     where d.device_id = hello.device_id;
+end
+$$;
+
 -- Sessions of many devices in one transaction, in key order, so that two gateways never deadlock. Each raises the
 -- generation of its device's route; a signal tells the gateway that had it before.
 create function posthorn.hello_batch(p_gateway text, p_user text[], p_device text[], p_install bigint[], p_resume text[], p_connection bigint[])
