@@ -121,6 +121,20 @@ func byeCode(b *wire.Bye, status websocket.StatusCode) posthorn.Code {
 	return ""
 }
 
+// ended closes the connection and tells why it ended: what the server said about it, even where something of ours failed
+// first, as a write does on a connection that the server has closed. What was not read yet is passed over.
+func (c *Conn) ended(err error) error {
+	go func() {
+		for range c.frames { // else a goodbye behind many frames would not be read; ends with the reader
+		}
+	}()
+	_ = c.Close()
+	if said := (*posthorn.Error)(nil); errors.As(c.Err(), &said) {
+		return said
+	}
+	return err
+}
+
 // Close ends the connection with a handshake of at most a second and waits for the reader. Legal twice.
 func (c *Conn) Close() error {
 	c.closing.Do(func() {

@@ -112,7 +112,7 @@ func (c *Client) connect(ctx context.Context) (welcomed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = conn.Close() }() // why it ended is told by session.run
+	defer func() { _ = conn.Close() }() // why it ended is told by ended
 	w, err := c.greet(hello, conn, token)
 	if err != nil {
 		return false, err
@@ -126,7 +126,7 @@ func (c *Client) connect(ctx context.Context) (welcomed bool, err error) {
 	})
 	c.useConn(conn)
 	defer c.useConn(nil)
-	return true, s.run(ctx)
+	return true, conn.ended(s.run(ctx))
 }
 
 // greet says hello and puts the new nonce on disk. Nothing is sent before it is there: until a frame arrives the server

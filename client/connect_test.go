@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -79,6 +80,48 @@ func TestByes(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Goal: a goodbye is heeded even where a write on the closed connection failed before the session came to look at it.
+// Method: the server says bye and closes while the client stores a burst, so that its ack is what fails.
+func TestByeBehindAFailedWrite(t *testing.T) {
+	for _, framed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("framed %v", framed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				cfg := serveFake(t, f)
+				f.post("room", 1)
+				cfg.AckEvery = 1
+				said := false
+				cfg.Hooks.Applied = func([]posthorn.Event) {
+					if said {
+						return
+					}
+					said = true
+					if framed {
+						f.each(&wire.Bye{Code: posthorn.CodeReplaced})
+					} else {
+						f.mu.Lock()
+						ws := f.conns[0].ws
+						f.mu.Unlock()
+						_ = ws.Close(websocket.StatusCode(posthorn.CodeReplaced.ByeStatus()), "")
+					}
+					synctest.Wait() // the connection has ended
+				}
+				c := open(t, cfg)
+				pass(time.Minute)
+				if s := c.State(); s.Phase != Replaced || posthorn.AsError(s.Err).Code != posthorn.CodeReplaced {
+					t.Errorf("state %+v, want replaced", s)
+				}
+				if n := len(sentFrames[*wire.Hello](f)); n != 1 {
+					t.Errorf("%d hellos, want 1", n)
+				}
+				c.Reconnect()
+				pass(time.Minute)
+				sameLog(t, c, f, "room")
+			})
+		})
 	}
 }
 

@@ -21,7 +21,8 @@
 //     session.go and below it, all timers among them (agenda.go), runs here and needs no locks. It calls the Hooks.
 //   - store.write, from Open to Close: the only one that writes the file. It groups what waits into one transaction and
 //     then shows new items in the outbox's memory.
-//   - Conn.read, from Dial until the connection has ended: reads frames and gives replies to their callers.
+//   - Conn.read, from Dial until the connection has ended: reads frames and gives replies to their callers; while the
+//     session closes it, a helper that ends with it takes what nobody reads any more.
 //   - the application's own: Send and the like wait for store.write; readers take snapshots of the file; History and
 //     Members ask on the session's Conn.
 //
