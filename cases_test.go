@@ -38,7 +38,7 @@ var cases = []struct{ id, title string }{
 	{"B69", "shutdown waits for the listener"},
 	{"B70", "the database drops every session"},
 	{"B72", "numbers beyond 2^53"},
-	{"~B73", "two tabs, one device id, endless fight"},
+	{"B73", "two tabs, one device id, endless fight"},
 	{"B75", "an origin that only looks right"},
 	{"B76", "a small frame that becomes huge"},
 }

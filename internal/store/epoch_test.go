@@ -253,3 +253,20 @@ func TestWitnessFileOfNonsense(t *testing.T) {
 		s.Stop(t.Context())
 	}
 }
+
+// What this gateway has shown in a page counts, though nobody here follows the conversation.
+func TestE1_SeenInAPage(t *testing.T) {
+	url := pgtest.URL(t)
+	people(t, url, "ana", "bo")
+	s, _ := open(t, url, quick, func(c *store.Config) { c.Fanout = &choosy{listener: newListener(), user: "nobody"} })
+	conv := group(t, s, "ana", "bo")
+	for _, cmid := range []string{"a", "b"} {
+		pgtest.Exec(t, url, "select posthorn.send($1, 'ana', $2, 'x')", conv, cmid)
+	}
+	store.Forget(s)
+	if _, err := s.Page(t.Context(), posthorn.Viewer{Server: true}, posthorn.PageQuery{Conv: conv, After: 1}); err != nil {
+		t.Fatal(err)
+	}
+	rewind(t, url, conv, 2)
+	eventually(t, "a new epoch", func() bool { return epochOf(t, url) > 1 })
+}

@@ -88,8 +88,9 @@ func (s *Store) forward(ctx context.Context, x *view, after int64, limit int, p 
 		}
 		at = e.Seq
 	}
-	if len(p.Events) > 0 && at < x.Visible {
-		p.More = true
+	if n := len(p.Events); n > 0 {
+		s.witness.served(&p.Events[n-1], x.epoch)
+		p.More = p.More || at < x.Visible
 	}
 	if len(p.Events) == 0 && at < x.Visible { // nothing is stored up there that the viewer may see
 		p.Skip = append(p.Skip, [2]int64{at + 1, x.Visible})

@@ -139,6 +139,11 @@ func (w *witness) saw(events []posthorn.Committed) {
 	}
 }
 
+// served notes the newest event of a page: somebody may hold it now who was given nothing else.
+func (w *witness) served(ev *posthorn.Event, epoch int64) {
+	w.saw([]posthorn.Committed{{Event: *ev, Epoch: epoch}})
+}
+
 // acknowledged notes the newest committed batch of a lane.
 func (w *witness) acknowledged(epoch int64, b batchSeen) {
 	w.mu.Lock()
