@@ -100,6 +100,20 @@ func (u users) ListUsers(ctx context.Context, after string, limit int) (list []a
 	return list, next, err
 }
 
+// told is the same, and has every gateway look at once when a device is revoked.
+type told struct {
+	users
+	rings func(what string)
+}
+
+func (d told) RevokeDevice(ctx context.Context, user, device string) error {
+	err := d.users.RevokeDevice(ctx, user, device)
+	if err == nil {
+		d.rings("revoked")
+	}
+	return err
+}
+
 // keyring makes tokens and keys for the HTTP calls.
 type keyring struct{ *identity.Issuer }
 

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/posthorn/posthorn"
 	"github.com/posthorn/posthorn/client"
@@ -130,10 +132,16 @@ func retry(p *peer, f *wire.Send) *wire.Sent {
 
 func super(t *testing.T, c *pgtest.Cluster, statements string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), c.SuperURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	var conn *pgx.Conn
+	poll(t, "a place that is reserved for superusers", func() (ok bool) { // the one before may still be on its way out
+		var err error
+		conn, err = pgx.Connect(t.Context(), c.SuperURL())
+		var full *pgconn.PgError
+		if err != nil && !(errors.As(err, &full) && full.Code == "53300") {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 	if _, err := conn.Exec(t.Context(), statements); err != nil {
 		t.Fatal(err)

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -151,4 +153,22 @@ func TestTypingOverTwoGateways(t *testing.T) {
 			break
 		}
 	}
+}
+
+// A revoked device's socket closes at once on every gateway, whatever the poll.
+func TestRevokedOverTwoGateways(t *testing.T) {
+	url := pgtest.URL(t)
+	seldom := func(c *serveCmd) { c.TailPollMax = time.Minute }
+	a, b := serve(t, url, seldom), serve(t, url, seldom)
+	poll(t, "both to listen", func() bool { return ready(a) && ready(b) })
+	ana := b.connect(t, "ana", "phone")
+	status, _ := a.request(t, strings.Repeat("k", 40), http.MethodDelete, "/devices/ana/phone", "", "")
+	if status/100 != 2 {
+		t.Fatal(status)
+	}
+	began := time.Now()
+	if code := bye(ana); code != posthorn.CodeUnauthenticated {
+		t.Fatal(code)
+	}
+	t.Logf("told after %v", time.Since(began))
 }

@@ -96,7 +96,7 @@ func (s *server) startHTTP(ctx context.Context, c *serveCmd, limits posthorn.Lim
 		return err
 	}
 	issuer := identity.NewIssuer(tokenStore{dir}, nil)
-	calls, err := api.New(api.Config{Log: s.store, Entries: s.store, Directory: users{dir}, Keyring: keyring{issuer}, Auth: bearer{auth}, Ready: s,
+	calls, err := api.New(api.Config{Log: s.store, Entries: s.store, Directory: told{users{dir}, s.store.Rings}, Keyring: keyring{issuer}, Auth: bearer{auth}, Ready: s,
 		Limits: limits, AllowedOrigins: c.Origins, Dev: c.Dev, Version: version(), Logger: s.log})
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func epochMutants() []Mutant {
 			Old: "        epoch := greatest(v.epoch + 1, coalesce(p_presented + 1, 0), v_now);", New: "        epoch := v.epoch + 1;",
 			Shows: "E1 broken", Why: "the number of an epoch is counted in what was rewound, so that it comes again"},
 		{Check: "12-disk-snapshot", Name: "answers-not-held", File: "client/cutback.go",
-			Old: "		if x.Conv != k.conv || x.ReplyTo <= k.shared.Seq", New: "		if true || x.Conv != k.conv || x.ReplyTo <= k.shared.Seq",
+			Old: "		if x.Conv != k.conv || x.ReplyTo == 0", New: "		if true || x.Conv != k.conv || x.ReplyTo == 0",
 			Shows: "to be back|answers to another message 1|answers to another message 2", Why: "an answer keeps the number that its message had in the lost history"},
 	}
 }

@@ -63,6 +63,9 @@ func (s *Store) release(ctx context.Context, devices []posthorn.Viewer) error {
 	return err
 }
 
+// Rings is rings for what is written beside the store.
+func (s *Store) Rings(what string) { s.rings(what) }
+
 // rings wakes the other gateways after a commit that is no batch of messages.
 func (s *Store) rings(what string) {
 	s.notifier.Ring(s.cfg.Channel, what+":1")

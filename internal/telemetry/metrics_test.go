@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ func TestHandler(t *testing.T) {
 	})
 	for range 2 {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		for _, line := range []string{"# TYPE posthorn_sent_total counter", `posthorn_ready{condition="tail"} 1`, `posthorn_ready{condition="odd \"name\""} 0`, "go_goroutines"} {
 			if w.Code != 200 || !strings.Contains(w.Body.String(), line) {
 				t.Fatalf("%d, without %q:\n%s", w.Code, line, w.Body)
