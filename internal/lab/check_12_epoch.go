@@ -67,17 +67,20 @@ func restoreInPlace(t *trial) {
 	w.judge()
 }
 
-// restoreTwice: the same dump comes back again after people have gone on. The second epoch is not the first one.
+// restoreTwice: the same dump comes back again after people have gone on, and the second time no gateway is there that
+// remembers anything. The devices do, and the second epoch is none of those before.
 func restoreTwice(t *trial) {
 	w := t.rewinding()
 	file := t.dump()
-	for range 2 {
-		w.lose()
-		t.restore(t.db.c, file)
-		w.healed()
-		w.cy.quit()
-	}
-	w.cy.start(w.gateways[0].url)
+	w.lose()
+	t.restore(t.db.c, file)
+	w.healed()
+	w.cy.quit()
+	w.lose()
+	w.forget()
+	t.restore(t.db.c, file)
+	w.anew("C", "D")
+	w.healed()
 	w.judge()
 }
 

@@ -2,6 +2,9 @@ package lab
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -83,6 +86,31 @@ func (w *rewinding) lead(c *cluster) {
 	for _, k := range w.cables {
 		k.lead(c)
 	}
+}
+
+// forget ends both gateways together with what they have written down. The devices stay away until anew.
+func (w *rewinding) forget() {
+	t := w.t
+	w.ana.quit()
+	w.bo.quit()
+	for _, g := range w.gateways {
+		t.must(g.cmd.Process.Signal(syscall.SIGKILL))
+		ctx, cancel := t.deadline("gateway %s to die", g.name)
+		_, err := g.wait(ctx)
+		cancel()
+		t.must(err)
+		t.must(os.RemoveAll(filepath.Join(t.dir, "data-"+g.name)))
+	}
+}
+
+// anew starts gateways of other names, which know nothing, and the devices.
+func (w *rewinding) anew(names ...string) {
+	w.gateways = nil
+	for i, name := range names {
+		w.gateways = append(w.gateways, w.t.gateway(name, w.settings(w.cables[i])...))
+	}
+	w.ana.start(w.gateways[0].url, withTimeout(replyTimeout))
+	w.bo.start(w.gateways[1].url, withTimeout(replyTimeout))
 }
 
 // healed waits until everything that was lost is back, from ana and bo first, then from cy, and holds on to the epoch.

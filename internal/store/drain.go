@@ -83,6 +83,12 @@ func (s *Store) drain() (n int, err error) {
 		}
 		return 0, s.restart(ctx, look)
 	}
+	if s.doubt.Swap(false) { // somebody says so; the guard holds meanwhile
+		if err := s.compare(ctx, look); err != nil {
+			s.doubt.Store(true)
+			return 0, err
+		}
+	}
 	if look.trimmed {
 		return 0, s.restart(ctx, look)
 	}
@@ -105,7 +111,7 @@ func (s *Store) drain() (n int, err error) {
 // transaction ids whose WAL was not flushed. A heartbeat that is gone shows a database that was put back under us.
 func (s *Store) anotherLife(l *look) bool {
 	return s.tail.last == "" || s.tail.mark != l.mark || s.tail.timeline != l.timeline || l.behind ||
-		l.epoch != s.guard.epoch.Load() || l.beat < l.floor || s.guard.reason() != "" || s.doubt.Swap(false)
+		l.epoch != s.guard.epoch.Load() || l.beat < l.floor || s.guard.reason() != ""
 }
 
 // touch notes a reading for Ready.

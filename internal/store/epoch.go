@@ -70,6 +70,9 @@ func (s *Store) compare(ctx context.Context, l *look) error {
 		s.tail.wake()
 		return errWaiting // look again: the mark is another one now
 	}
+	if presented > epoch { // heard, and not believed
+		s.declined.Store(max(presented, s.declined.Load()))
+	}
 	s.presented.CompareAndSwap(presented, 0)
 	beat, err := s.enlist(ctx)
 	if err != nil {
@@ -134,18 +137,20 @@ func interval(d time.Duration) string { return d.String() }
 
 // heard takes the newest epoch that a client says it has seen. Where it is later than ours, the database was rewound
 // to before it began: a new one must begin, above both. Clients may lie, so they are heard once in ten minutes.
-func (s *Store) heard(epoch int64) {
-	for {
-		old := s.presented.Load()
-		if epoch <= old || epoch <= s.guard.epoch.Load() || epoch > time.Now().Add(25*time.Hour).UnixMilli() {
-			return // a day ahead by the database's clock is the bound; this keeps nonsense from hiding what is true
-		}
+//
+// true: it must be decided first whether that is so; nobody is welcomed in a history that may be the wrong one.
+func (s *Store) heard(epoch int64) (wait bool) {
+	if epoch <= s.guard.epoch.Load() || epoch <= s.declined.Load() || epoch > time.Now().Add(25*time.Hour).UnixMilli() {
+		return false // a day ahead by the database's clock is the bound; this keeps nonsense from hiding what is true
+	}
+	for old := s.presented.Load(); epoch > old; old = s.presented.Load() {
 		if s.presented.CompareAndSwap(old, epoch) {
-			s.doubt.Store(true)
-			s.tail.wake()
-			return
+			break
 		}
 	}
+	s.doubt.Store(true)
+	s.tail.wake()
+	return true
 }
 
 // Adopt has an operator vouch that the cluster behind the URL goes on where another one stopped: after a major upgrade or a

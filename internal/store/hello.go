@@ -43,8 +43,8 @@ type helloAnswer struct {
 
 // Hello begins a session of a device: it finds or assigns the install, renews the nonce and takes over the device's route.
 func (s *Store) Hello(ctx context.Context, h posthorn.Hello) (posthorn.Session, error) {
-	if h.Epoch > s.guard.epoch.Load() {
-		s.heard(h.Epoch)
+	if s.heard(h.Epoch) {
+		return posthorn.Session{}, unavailable("the history of the database is being compared", nil)
 	}
 	a := &helloAsked{Hello: h, gone: ctx, answer: make(chan helloAnswer, 1)}
 	if err := s.hellos.add(a); err != nil {

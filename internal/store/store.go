@@ -70,6 +70,7 @@ type Store struct {
 	muted     atomic.Bool  // the notification queue is about to fill: sends do not ring
 	doubt     atomic.Bool  // the tail must compare before it goes on
 	suspended atomic.Bool  // the lease is two thirds gone
+	declined  atomic.Int64 // the newest epoch that was shown and not believed; written by the tail
 	presented atomic.Int64 // the newest epoch that a client has shown and that is later than ours
 
 	starting sync.Once
