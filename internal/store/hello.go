@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,35 +10,6 @@ import (
 
 	"github.com/posthorn/posthorn"
 )
-
-const (
-	helloFlush = 256  // sessions in one transaction
-	maxHellos  = 8192 // that wait, and registrations likewise
-)
-
-// helloQueue gathers sessions to be begun: thousands come at once after a restart, and one transaction for each would
-// hold them up by a flush to disk. What comes while one is in flight is the next one.
-type helloQueue struct {
-	wake chan struct{} // capacity 1
-
-	mu         sync.Mutex // guards what follows
-	asked      []*helloAsked
-	registered []posthorn.Viewer
-	connection int64 // numbers the connections of this process
-	closed     bool
-}
-
-type helloAsked struct {
-	posthorn.Hello
-	connection int64
-	gone       context.Context // nobody waits any more
-	answer     chan helloAnswer
-}
-
-type helloAnswer struct {
-	session posthorn.Session
-	err     error
-}
 
 // Hello begins a session of a device: it finds or assigns the install, renews the nonce and takes over the device's route.
 func (s *Store) Hello(ctx context.Context, h posthorn.Hello) (posthorn.Session, error) {
@@ -58,19 +28,6 @@ func (s *Store) Hello(ctx context.Context, h posthorn.Hello) (posthorn.Session, 
 	}
 }
 
-func (q *helloQueue) add(a *helloAsked) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed || len(q.asked) >= maxHellos {
-		return unavailable("too many devices connect at once", nil)
-	}
-	q.connection++
-	a.connection = q.connection
-	q.asked = append(q.asked, a)
-	poke(q.wake)
-	return nil
-}
-
 // Registered has the device's route read once more: from now on a newer one is told by a signal, and one that was made
 // before now may have been told when nobody was there to hear it.
 func (s *Store) Registered(sess posthorn.Session) {
@@ -83,31 +40,6 @@ func (s *Store) Registered(sess posthorn.Session) {
 		s.doubt.Store(true) // all routes are read
 	}
 	poke(q.wake)
-}
-
-func (q *helloQueue) take() ([]*helloAsked, []posthorn.Viewer) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n := min(len(q.asked), helloFlush)
-	batch := append([]*helloAsked(nil), q.asked[:n]...)
-	q.asked = append(q.asked[:0], q.asked[n:]...)
-	clear(q.asked[len(q.asked):cap(q.asked)])
-	registered := q.registered
-	q.registered = nil
-	if len(q.asked) > 0 {
-		poke(q.wake)
-	}
-	return batch, registered
-}
-
-func (q *helloQueue) close() {
-	q.mu.Lock()
-	asked := q.asked
-	q.asked, q.closed = nil, true
-	q.mu.Unlock()
-	for _, a := range asked {
-		a.answer <- helloAnswer{err: unavailable("the server is shutting down", nil)}
-	}
 }
 
 // runHellos flushes what has been gathered.
