@@ -49,6 +49,10 @@ func (s *Store) deaf() error {
 	if err != nil && s.pooled.Load() {
 		return errors.New("LISTEN does not pass the connection pooler that stands before the database: use --doorbell poll, or a URL of the server itself")
 	}
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) {
+		return errors.New("the listening connection cannot be made") // the log says more than everybody may read
+	}
 	return err
 }
 

@@ -83,6 +83,28 @@ func TestB40_BehindATransactionPooler(t *testing.T) {
 	}
 }
 
+// What /readyz tells names no host, no user and no path.
+func TestReadinessTellsNothingOfTheDatabase(t *testing.T) {
+	relay := pgtest.NewRelay(t, pgtest.URL(t))
+	s, _ := open(t, relay.URL)
+	awaitReady(t, s)
+	relay.Freeze()
+	relay.Cut()
+	eventually(t, "the doorbell to be down", func() bool {
+		for _, c := range s.Ready() {
+			for _, part := range []string{"127.0.0.1", "user=", "posthorn@", "/tmp"} {
+				if strings.Contains(c.Why, part) {
+					t.Fatalf("%s: %s", c.Name, c.Why)
+				}
+			}
+			if c.Name == "doorbell" && strings.Contains(c.Why, "cannot be made") {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // Where PostgreSQL's notification queue fills, sends go without a bell until it has room again.
 func TestSendsDoNotFillTheNotificationQueue(t *testing.T) {
 	url := pgtest.URL(t)
