@@ -125,7 +125,7 @@ func (l Limits) LimitTable() []Limit {
 		{"log tail kept", l.TailKeep.String() + ", behind a named consumer up to " + l.ConsumerKeep.String(), "a gateway that was away for longer compares heads; `since` of an older list gives the whole list"},
 		{"hellos waiting per gateway / in one transaction", "8192 / 256", "`UNAVAILABLE` / the rest goes into the next one"},
 		{"drain on SIGTERM", l.Drain.String(), "exit 0; a second signal ends at once"},
-		{"connections to PostgreSQL per gateway", fmt.Sprintf("%d + listener", l.Connections), "wait, then `UNAVAILABLE`"},
+		{"connections to PostgreSQL per gateway", fmt.Sprintf("%d + listener + notifier", l.Connections), "wait, then `UNAVAILABLE`"},
 		{"reconnect spread told by `reconnect_ms`", "random up to " + l.ReconnectMax.String(), "grows with the number of sockets"},
 		{"request timeout in the SDK", l.RequestTimeout.String(), "the item stays in the outbox and is sent again"},
 		{"SDK acks", fmt.Sprintf("every %d events or %s", l.AckEvery, l.AckAfter), ""},

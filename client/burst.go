@@ -72,6 +72,9 @@ func (s *session) take(in Inbound) effect {
 			s.fail(&posthorn.Error{Code: f.Code, Msg: "the server said bye", Retry: time.Duration(f.ReconnectMS) * time.Millisecond})
 		}}
 	case *wire.Error:
+		if f.RID == "" && f.Code == posthorn.CodeCursorAhead {
+			return effect{then: s.compareAll} // it does not say which conversation
+		}
 		if f.RID == "" {
 			s.c.cfg.Logger.Warn("the server refused a frame without a rid", "code", f.Code, "msg", f.Msg)
 		}

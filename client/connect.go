@@ -140,7 +140,7 @@ func (c *Client) greet(ctx context.Context, conn *Conn, token string) (*wire.Wel
 	if err != nil {
 		return nil, err
 	}
-	h := &wire.Hello{Token: token, Device: c.cfg.Device, Resume: id.Resume, Epoch: id.Epoch}
+	h := &wire.Hello{Token: token, Device: c.cfg.Device, Resume: id.Resume, Epoch: max(id.Epoch, id.Newest)}
 	if id.Install != 0 {
 		h.Install = &id.Install
 	}
@@ -163,7 +163,8 @@ func (c *Client) greet(ctx context.Context, conn *Conn, token string) (*wire.Wel
 				return err
 			}
 		}
-		return t.putIdentity(identity{User: w.User, Device: w.Device, Install: w.InstallEpoch, Resume: w.Resume, Epoch: w.Epoch})
+		return t.putIdentity(identity{User: w.User, Device: w.Device, Install: w.InstallEpoch, Resume: w.Resume, Epoch: w.Epoch,
+			Newest: max(id.Newest, id.Epoch, w.Epoch)})
 	}, nil)
 }
 

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"time"
+
 	"github.com/posthorn/posthorn"
 	"github.com/posthorn/posthorn/wire"
 )
@@ -154,4 +156,13 @@ func (s *session) settle(c *conv, gone bool) {
 	if ln := s.lanes[c.name]; ln != nil {
 		s.runnable(ln)
 	}
+}
+
+// compareAll reads the list again, which tells the heads of all conversations; not more often than once a second.
+func (s *session) compareAll() {
+	if time.Since(s.compared) < time.Second {
+		return
+	}
+	s.compared = time.Now()
+	s.list("")
 }

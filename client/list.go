@@ -73,6 +73,10 @@ func (s *session) entry(e *posthorn.Entry, changed bool) {
 	switch {
 	case c.void:
 		s.heal(c)
+	case c.known && e.Head < c.rec.Seq:
+		// This device holds more than there is for it: another history, whatever its epoch is called (E1). If it was only
+		// quicker than this entry, confirm says so.
+		s.heal(c)
 	case !c.known || e.Head > c.rec.Seq:
 		s.want(c, false)
 	case e.Delivered < c.rec.Seq:

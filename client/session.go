@@ -41,9 +41,10 @@ type session struct {
 	ready  []*lane
 	flying int
 
-	heard  time.Time
-	pinged time.Time // zero: no ping is unanswered
-	beaten time.Time
+	heard    time.Time
+	pinged   time.Time // zero: no ping is unanswered
+	beaten   time.Time
+	compared time.Time // when a refusal last had all heads compared
 }
 
 // conv is what a session knows of a conversation. rec is what is on disk.

@@ -23,7 +23,8 @@ type identity struct {
 	Device  string `json:"device"`
 	Install int64  `json:"install"` // 0: none yet, the server assigns the next
 	Resume  string `json:"resume,omitempty"`
-	Epoch   int64  `json:"epoch"` // the newest one seen
+	Epoch   int64  `json:"epoch"`            // of the last session
+	Newest  int64  `json:"newest,omitempty"` // the newest epoch seen in any: what hello presents
 }
 
 // cursor is how far a conversation's log is held without a hole. The number means nothing without its epoch and install:

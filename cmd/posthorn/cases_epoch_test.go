@@ -118,7 +118,7 @@ func (r rewind) test(t *testing.T) {
 	write(t, n.url, conv, "ana", "lost ", 39)
 	n.connect(t, "ana", "phone").send(conv, "lost 40", "lost 40") // by this gateway, which remembers
 	reaches(t, bo, conv, 120)
-	if cur, _, _ := bo.Cursor(conv); cur.Epoch != 1 || cur.Seq != 120 {
+	if cur, _, _ := bo.Cursor(conv); cur.Epoch != n.store.Epoch() || cur.Seq != 120 {
 		t.Fatalf("cursor %+v", cur)
 	}
 	_ = bo.Close()

@@ -149,7 +149,7 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"posthorn_sent_total 1\n", "posthorn_sessions 2\n", "posthorn_epoch 1\n", "posthorn_suspended 0\n",
+	for _, line := range []string{"posthorn_sent_total 1\n", "posthorn_sessions 2\n", "posthorn_suspended 0\n",
 		"posthorn_notification_queue_usage ", "posthorn_doorbell_reconnects_total 0\n", "posthorn_audit_conversations_total 0\n", `posthorn_ready{condition="history"} 1`} {
 		if !strings.Contains(string(b), line) {
 			t.Errorf("%q is missing in\n%s", line, b)

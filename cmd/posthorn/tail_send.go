@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/posthorn/posthorn"
 	"github.com/posthorn/posthorn/client"
@@ -122,8 +123,7 @@ func readLines(ctx context.Context, in io.Reader) <-chan numbered {
 	lines := make(chan numbered)
 	go func() {
 		defer close(lines)
-		sc := bufio.NewScanner(in)
-		sc.Buffer(nil, posthorn.DefaultLimits().BodyBytes+1024)
+		br := bufio.NewReader(in)
 		put := func(l numbered) bool {
 			select {
 			case lines <- l:
@@ -132,16 +132,32 @@ func readLines(ctx context.Context, in io.Reader) <-chan numbered {
 				return false
 			}
 		}
-		n := 0
-		for sc.Scan() {
-			n++
-			if !put(numbered{n: n, text: sc.Text()}) {
+		for n := 1; ; n++ {
+			text, some, err := readLine(br, posthorn.DefaultLimits().BodyBytes+1024)
+			if some && !put(numbered{n: n, text: text}) {
+				return
+			}
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					put(numbered{err: fmt.Errorf("line %d: %w", n, err)})
+				}
 				return
 			}
 		}
-		if err := sc.Err(); err != nil {
-			put(numbered{err: fmt.Errorf("line %d: %w", n+1, err)})
-		}
 	}()
 	return lines
+}
+
+// readLine reads one line and keeps the first bytes of it, more than a message may have: the rest of a longer one is
+// passed over, and the lines behind it are read.
+func readLine(br *bufio.Reader, most int) (text string, some bool, err error) {
+	var b []byte
+	for {
+		part, err := br.ReadSlice('\n')
+		some = some || len(part) > 0
+		b = append(b, part[:min(len(part), most-len(b))]...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r"), some, err
+		}
+	}
 }

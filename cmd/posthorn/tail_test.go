@@ -164,10 +164,12 @@ func TestTailEnds(t *testing.T) {
 		c    *tailCmd
 		want string
 	}{
-		"bad token":       {s.cmd("", "x", func(c *tailCmd) { c.Token = "nonsense" }), "sign-in was refused"},
-		"not a member":    {s.cmd("bo", "x", func(c *tailCmd) { c.Send, c.in = "elsewhere", strings.NewReader("a\nb\n") }), "2 lines were not sent"},
-		"not UTF-8":       {s.cmd("bo", "x", func(c *tailCmd) { c.Send, c.in = "lobby", strings.NewReader("\xff\nfine\n") }), "1 line was not sent"},
-		"too long a line": {s.cmd("bo", "x", func(c *tailCmd) { c.Send, c.in = "lobby", strings.NewReader(strings.Repeat("x", 1<<20)) }), "line 1: "},
+		"bad token":    {s.cmd("", "x", func(c *tailCmd) { c.Token = "nonsense" }), "sign-in was refused"},
+		"not a member": {s.cmd("bo", "x", func(c *tailCmd) { c.Send, c.in = "elsewhere", strings.NewReader("a\nb\n") }), "2 lines were not sent"},
+		"not UTF-8":    {s.cmd("bo", "x", func(c *tailCmd) { c.Send, c.in = "lobby", strings.NewReader("\xff\nfine\n") }), "1 line was not sent"},
+		"too long a line": {s.cmd("bo", "x", func(c *tailCmd) {
+			c.Send, c.in = "lobby", strings.NewReader(strings.Repeat("x", 1<<20)+"\nbehind it\n")
+		}), "1 line was not sent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := tc.c.Run(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -175,7 +177,7 @@ func TestTailEnds(t *testing.T) {
 			}
 		})
 	}
-	s.follow(s.cmd("ana", "fresh", func(c *tailCmd) { c.FromStart = true }), append(strings.Fields(strings.Repeat("line ", 10)), "fine")...)
+	s.follow(s.cmd("ana", "fresh", func(c *tailCmd) { c.FromStart = true }), append(strings.Fields(strings.Repeat("line ", 10)), "fine", "behind it")...)
 }
 
 // What is interrupted before it was answered is kept and goes out with the next start, once.

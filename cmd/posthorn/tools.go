@@ -108,7 +108,7 @@ func (c *userLsCmd) Run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		for _, r := range rows {
-			fmt.Fprintf(out, "%s\t%s\n", r.User, r.Name)
+			fmt.Fprintf(out, "%s\t%s\n", cleanLine(r.User), cleanLine(r.Name))
 		}
 		if after = next; next == "" {
 			return nil
@@ -175,7 +175,7 @@ func (c *keyLsCmd) Run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		for _, r := range rows {
-			fmt.Fprintf(out, "%s\t%s\t%v\trevoked=%v\n", r.ID, r.Name, r.Scopes, r.Revoked)
+			fmt.Fprintf(out, "%s\t%s\t%v\trevoked=%v\n", r.ID, cleanLine(r.Name), r.Scopes, r.Revoked)
 		}
 		if after = next; next == "" {
 			return nil

@@ -23,8 +23,9 @@ type Notifier struct {
 	done    chan struct{} // closed by the goroutine
 	start   sync.Once
 
-	mu      sync.Mutex // guards waiting
+	mu      sync.Mutex // guards what follows
 	waiting map[[2]string]struct{}
+	soft    int // of these, what may be lost; it must not crowd out the others
 }
 
 // NewNotifier makes one that is not started; bells wait until then.
@@ -50,10 +51,19 @@ func (n *Notifier) Stop() {
 }
 
 // Ring asks for a bell. It never blocks.
-func (n *Notifier) Ring(channel, payload string) {
+func (n *Notifier) Ring(channel, payload string) { n.add(channel, payload, false) }
+
+// Say asks for something that may be lost, and is where many wait.
+func (n *Notifier) Say(channel, payload string) { n.add(channel, payload, true) }
+
+func (n *Notifier) add(channel, payload string, soft bool) {
 	n.mu.Lock()
-	if len(n.waiting) < maxWaiting {
-		n.waiting[[2]string{channel, payload}] = struct{}{}
+	x := [2]string{channel, payload}
+	if _, there := n.waiting[x]; !there && len(n.waiting) < maxWaiting && !(soft && n.soft >= maxWaiting/2) {
+		n.waiting[x] = struct{}{}
+		if soft {
+			n.soft++
+		}
 	}
 	n.mu.Unlock()
 	select {
@@ -80,7 +90,7 @@ func (n *Notifier) run(ctx context.Context) {
 		}
 		n.mu.Lock()
 		bells := n.waiting
-		n.waiting = map[[2]string]struct{}{}
+		n.waiting, n.soft = map[[2]string]struct{}{}, 0
 		n.mu.Unlock()
 		if err := n.ring(ctx, &conn, bells); err != nil && ctx.Err() == nil {
 			n.log.Debug("bells were not rung; the readers poll", "bells", len(bells), "error", err)

@@ -44,7 +44,7 @@ func TestD5_EveryCrashIsPushed(t *testing.T) {
 	b, lb := open(t, url, noSweep)
 	conv := group(t, a, "ana", "bo")
 	lb.awaitHead(t, conv, 1)
-	reused := 0
+	first, reused := a.Epoch(), 0
 	for round := range rounds {
 		noise := burn(t, url)
 		eventually(t, "the noise to have used up ids", func() bool { return noise.ids() > 200 })
@@ -75,7 +75,7 @@ func TestD5_EveryCrashIsPushed(t *testing.T) {
 	if 5*reused < rounds {
 		t.Errorf("ids were given back in %d of %d rounds only: the test shows little", reused, rounds)
 	}
-	if a.Epoch() != 1 {
+	if a.Epoch() != first {
 		t.Error("a new epoch, though nothing that was told is lost")
 	}
 	t.Logf("transaction ids were used again in %d of %d rounds", reused, rounds)

@@ -62,6 +62,7 @@ func (s *Store) warnTail(err error) {
 func (s *Store) drain() (n int, err error) {
 	ctx, cancel := context.WithTimeout(s.hard, 10*time.Second)
 	defer cancel()
+	s.tail.begun()
 	look, err := s.look(ctx)
 	if err != nil {
 		return 0, err
@@ -77,14 +78,14 @@ func (s *Store) drain() (n int, err error) {
 	}
 	if s.anotherLife(look) {
 		s.guard.shut("the history of the database is being compared")
-		if err := s.compare(ctx, look); err != nil {
+		if err := s.compare(ctx, look, true); err != nil {
 			s.doubt.Store(true)
 			return 0, err
 		}
 		return 0, s.restart(ctx, look)
 	}
 	if s.doubt.Swap(false) { // somebody says so; the guard holds meanwhile
-		if err := s.compare(ctx, look); err != nil {
+		if err := s.compare(ctx, look, false); err != nil {
 			s.doubt.Store(true)
 			return 0, err
 		}
@@ -92,8 +93,14 @@ func (s *Store) drain() (n int, err error) {
 	if look.trimmed {
 		return 0, s.restart(ctx, look)
 	}
+	if s.unsure.Swap(false) {
+		if err := s.reload(ctx); err != nil {
+			s.unsure.Store(true)
+			return 0, err
+		}
+	}
 	s.obey(look.signals) // first: what fails below is tried again, these would be lost
-	rows := append(s.tail.takeLate(), look.rows...)
+	rows := append(s.tail.takeLate(), s.sortOut(look.rows)...)
 	if err := s.handOn(ctx, rows); err != nil {
 		s.tail.mu.Lock()
 		s.tail.late = append(rows, s.tail.late...)
@@ -117,7 +124,7 @@ func (s *Store) anotherLife(l *look) bool {
 // touch notes a reading for Ready.
 func (s *Store) touch(l *look) {
 	s.tail.mu.Lock()
-	s.tail.readAt, s.tail.readOnly = time.Now(), l.readOnly
+	s.tail.readAt, s.tail.readOnly, s.tail.stuck = time.Now(), l.readOnly, time.Time{}
 	s.tail.mu.Unlock()
 }
 
@@ -128,6 +135,9 @@ func (s *Store) restart(ctx context.Context, look *look) error {
 		s.log.Warn("the log cannot be read on from where it was; comparing heads", "trimmed", look.trimmed)
 	}
 	err := s.compareHeads(ctx)
+	if err == nil {
+		err = s.comeIn(ctx)
+	}
 	if err == nil {
 		err = s.reload(ctx)
 	}
@@ -140,6 +150,39 @@ func (s *Store) restart(ctx context.Context, look *look) error {
 	s.touch(look)
 	s.tail.wake()
 	return nil
+}
+
+// comeIn delivers the events by which those who are connected here came into conversations that nobody has told them of.
+func (s *Store) comeIn(ctx context.Context) error {
+	names := map[string]bool{}
+	for _, v := range s.cfg.Fanout.Devices() {
+		names[v.User] = true
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	users := make([]string, 0, len(names))
+	for name := range names {
+		users = append(users, name)
+	}
+	rows, err := s.pool.Query(ctx, s.sql(presentSQL), users)
+	if err != nil {
+		return err
+	}
+	var r commitRow
+	var conv, user string
+	var from int64
+	_, err = pgx.ForEachRow(rows, []any{&conv, &user, &from}, func() error {
+		if s.cfg.Fanout.Unaware(conv, []string{user}, from) {
+			r.convs, r.first, r.last = append(r.convs, strings.Clone(conv)), append(r.first, from), append(r.last, from)
+		}
+		return nil
+	})
+	if err != nil || len(r.convs) == 0 {
+		return err
+	}
+	s.stats.repaired.Add(int64(len(r.convs)))
+	return s.readOut(ctx, r.convs, r.first, r.last) // what came after is known by the view that this has the hub read
 }
 
 // compareHeads reads what the listeners of this process lack, by (conv, seq).

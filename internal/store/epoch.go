@@ -22,8 +22,8 @@ type facts struct {
 }
 
 // compare holds the database to what this gateway has seen of it, decides with the other gateways whether the epoch stays,
-// and opens the guard. Nothing is served meanwhile. Only the tail calls it.
-func (s *Store) compare(ctx context.Context, l *look) error {
+// and opens the guard. Nothing is served meanwhile. Only the tail calls it. full: the heads of all that is followed here, too.
+func (s *Store) compare(ctx context.Context, l *look, full bool) error {
 	m := s.witness.recall()
 	f, err := s.facts(ctx, &m)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Store) compare(ctx context.Context, l *look) error {
 	var vouches *bool
 	presented := s.presented.Load()
 	believed := false
-	if same && m.Epoch == f.epoch && f.epoch == s.guard.epoch.Load() && f.lostPairs == 0 {
+	if full && same && m.Epoch == f.epoch && f.epoch == s.guard.epoch.Load() && f.lostPairs == 0 {
 		if f.lostPairs, err = s.shorter(ctx); err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (s *Store) compare(ctx context.Context, l *look) error {
 	var state string
 	var epoch int64
 	var renewed *string
-	args := []any{s.cfg.Gateway, f.epoch, vouches, absent0(presented), believed, interval(s.cfg.Limits.GatewayLease)}
+	args := []any{s.cfg.Gateway, m.Gateway, f.epoch, vouches, absent0(presented), believed, interval(s.cfg.Limits.GatewayLease)}
 	if err := s.pool.QueryRow(ctx, s.sql(settleSQL), args...).Scan(&state, &epoch, &renewed); err != nil {
 		return err
 	}
@@ -72,6 +72,7 @@ func (s *Store) compare(ctx context.Context, l *look) error {
 	}
 	if presented > epoch { // heard, and not believed
 		s.declined.Store(max(presented, s.declined.Load()))
+		s.declinedAt.Store(time.Now().Unix())
 	}
 	s.presented.CompareAndSwap(presented, 0)
 	beat, err := s.enlist(ctx)
@@ -79,7 +80,7 @@ func (s *Store) compare(ctx context.Context, l *look) error {
 		return err
 	}
 	s.guard.beat.Store(beat)
-	s.witness.adopt(f.space, epoch, f.system, *f.timeline)
+	s.witness.adopt(s.cfg.Gateway, f.space, epoch, f.system, *f.timeline)
 	if epoch != s.guard.epoch.Load() {
 		s.cfg.Fanout.NewEpoch(epoch)
 	}
@@ -140,6 +141,9 @@ func interval(d time.Duration) string { return d.String() }
 //
 // true: it must be decided first whether that is so; nobody is welcomed in a history that may be the wrong one.
 func (s *Store) heard(epoch int64) (wait bool) {
+	if time.Now().Unix()-s.declinedAt.Load() > 600 {
+		s.declined.Store(0) // by now it would be believed
+	}
 	if epoch <= s.guard.epoch.Load() || epoch <= s.declined.Load() || epoch > time.Now().Add(25*time.Hour).UnixMilli() {
 		return false // a day ahead by the database's clock is the bound; this keeps nonsense from hiding what is true
 	}
@@ -148,8 +152,12 @@ func (s *Store) heard(epoch int64) (wait bool) {
 			break
 		}
 	}
-	s.doubt.Store(true)
-	s.tail.wake()
+	// A device that says so again and again has the history compared once a second, and waits.
+	now := time.Now().UnixMilli()
+	if last := s.askedAt.Load(); now-last >= 1000 && s.askedAt.CompareAndSwap(last, now) {
+		s.doubt.Store(true)
+		s.tail.wake()
+	}
 	return true
 }
 

@@ -57,12 +57,13 @@ func (l *listener) told() []int64 {
 func TestE1_RewoundUnderARunningGateway(t *testing.T) {
 	url := pgtest.URL(t)
 	s, l, conv := written(t, url, 5)
+	first := s.Epoch()
 	rewind(t, url, conv, 3)
 	// Whatever is asked first is refused, until the epoch is a new one.
 	var o posthorn.Outcome
 	eventually(t, "a send to be taken again", func() bool {
 		o = do(t, s, msg(conv, "ana", "later", "x"))
-		if o.Err == nil && o.Epoch == 1 {
+		if o.Err == nil && o.Epoch == first {
 			t.Fatalf("sent in the old epoch: %+v", o)
 		}
 		return o.Err == nil
@@ -71,7 +72,7 @@ func TestE1_RewoundUnderARunningGateway(t *testing.T) {
 	if o.Seq != 4 || o.Epoch != now || now < time.Now().Add(-time.Minute).UnixMilli() {
 		t.Fatalf("%+v in epoch %d", o, now)
 	}
-	if got := l.told(); !slices.Equal(got, []int64{1, now}) {
+	if got := l.told(); !slices.Equal(got, []int64{first, now}) {
 		t.Fatalf("epochs %v", got)
 	}
 	if s.Stats().Renewals != 1 {
@@ -79,15 +80,15 @@ func TestE1_RewoundUnderARunningGateway(t *testing.T) {
 	}
 	// A session of the old epoch is not served: a seq that it names is another event now.
 	old := msg(conv, "ana", "reply", "x")
-	old.Epoch, old.ReplyTo = 1, 4
+	old.Epoch, old.ReplyTo = first, 4
 	if o := do(t, s, old); code(o) != posthorn.CodeUnavailable {
 		t.Fatalf("%+v", o)
 	}
-	if _, err := s.Page(t.Context(), posthorn.Viewer{User: "ana", Epoch: 1}, posthorn.PageQuery{Conv: conv}); posthorn.AsError(err).Code != posthorn.CodeUnavailable {
+	if _, err := s.Page(t.Context(), posthorn.Viewer{User: "ana", Epoch: first}, posthorn.PageQuery{Conv: conv}); posthorn.AsError(err).Code != posthorn.CodeUnavailable {
 		t.Fatal(err)
 	}
 	acked := make(chan error, 1)
-	s.SubmitAck(posthorn.Ack{Viewer: posthorn.Viewer{User: "ana", DeviceID: 1, Install: 1, Epoch: 1}, Conv: conv, Seq: 4, Done: func(_ int64, err error) { acked <- err }})
+	s.SubmitAck(posthorn.Ack{Viewer: posthorn.Viewer{User: "ana", DeviceID: 1, Install: 1, Epoch: first}, Conv: conv, Seq: 4, Done: func(_ int64, err error) { acked <- err }})
 	if err := <-acked; posthorn.AsError(err).Code != posthorn.CodeUnavailable {
 		t.Fatal(err)
 	}
@@ -100,6 +101,7 @@ func TestE1_RewoundBetweenTwoLives(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "witness.json")
 		with := func(c *store.Config) { c.Witness = file }
 		s, _, conv := written(t, url, 5, with)
+		first := s.Epoch()
 		s.Stop(t.Context())
 		rewind(t, url, conv, 3)
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -109,7 +111,7 @@ func TestE1_RewoundBetweenTwoLives(t *testing.T) {
 			file += ".none"
 		}
 		open(t, url, with, quick)
-		if renewed := epochOf(t, url) > 1; renewed != remembers {
+		if renewed := epochOf(t, url) > first; renewed != remembers {
 			t.Fatalf("remembers %v, renewed %v", remembers, renewed)
 		}
 	}
@@ -121,16 +123,17 @@ func TestE1_SameDatabaseKeepsItsEpoch(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "witness.json")
 	with := func(c *store.Config) { c.Witness = file }
 	s, _, conv := written(t, url, 3, with)
+	first := s.Epoch()
 	s.Stop(t.Context())
 	s, _ = open(t, url, with, quick)
-	if o := do(t, s, msg(conv, "ana", "d", "x")); o.Err != nil || o.Epoch != 1 {
+	if o := do(t, s, msg(conv, "ana", "d", "x")); o.Err != nil || o.Epoch != first {
 		t.Fatalf("%+v", o)
 	}
 	s.Stop(t.Context())
 	other := pgtest.URL(t)
 	pgtest.Exec(t, other, "update posthorn.sequence_space set space_id = gen_random_uuid()")
 	open(t, other, with, quick)
-	if epochOf(t, other) != 1 || epochOf(t, url) != 1 {
+	if epochOf(t, other) != first || epochOf(t, url) != first { // both come from one template
 		t.Fatal("a new epoch without a reason")
 	}
 }
@@ -139,10 +142,11 @@ func TestE1_SameDatabaseKeepsItsEpoch(t *testing.T) {
 func TestE1_NoEpochIsUsedTwice(t *testing.T) {
 	url := pgtest.URL(t)
 	s, _, conv := written(t, url, 4)
-	seen := []int64{1}
+	first := s.Epoch()
+	seen := []int64{first}
 	for range 3 {
 		rewind(t, url, conv, 2)
-		pgtest.Exec(t, url, "update posthorn.sequence_space set epoch = 1") // the dump's
+		pgtest.Exec(t, url, "update posthorn.sequence_space set epoch = $1", first) // the dump's
 		eventually(t, "a new epoch", func() bool { return epochOf(t, url) > seen[len(seen)-1] && s.Epoch() == epochOf(t, url) })
 		seen = append(seen, epochOf(t, url))
 		for i := range 2 {
@@ -156,6 +160,7 @@ func TestE1_AnotherClusterAndAdopt(t *testing.T) {
 	for _, adopted := range []bool{false, true} {
 		url := pgtest.URL(t)
 		s, _, _ := written(t, url, 2)
+		first := s.Epoch()
 		s.Stop(t.Context())
 		// As a dump looks in another cluster: its identifier, and transaction ids that are still to come here.
 		pgtest.Exec(t, url, "update posthorn.sequence_space set system_identifier = 42, trimmed_through = '9999999999'")
@@ -169,7 +174,7 @@ func TestE1_AnotherClusterAndAdopt(t *testing.T) {
 			}
 		}
 		s, l := open(t, url, quick)
-		if renewed := epochOf(t, url) > 1; renewed == adopted {
+		if renewed := epochOf(t, url) > first; renewed == adopted {
 			t.Fatalf("adopted %v, renewed %v", adopted, renewed)
 		}
 		conv := pgtest.Query[string](t, url, "select conv_id from posthorn.conversations")
@@ -209,12 +214,13 @@ func TestE1_PresentedByAClient(t *testing.T) {
 func TestE1_FannedOutMoreThanThereIs(t *testing.T) {
 	url := pgtest.URL(t)
 	s, l, conv := written(t, url, 2)
+	first := s.Epoch()
 	store.Forget(s)
 	l.mu.Lock()
 	l.heads[conv] = 9
 	l.mu.Unlock()
 	pgtest.Exec(t, url, "update posthorn.boot set nonce = gen_random_uuid()")
-	eventually(t, "a new epoch", func() bool { return epochOf(t, url) > 1 })
+	eventually(t, "a new epoch", func() bool { return epochOf(t, url) > first })
 }
 
 // Nothing found is an answer too, and is not given of a history that nobody has compared.
@@ -242,12 +248,13 @@ func TestE1_EmptyAnswersAreGuarded(t *testing.T) {
 func TestWitnessFileOfNonsense(t *testing.T) {
 	url := pgtest.URL(t)
 	file := filepath.Join(t.TempDir(), "witness.json")
+	first := epochOf(t, url)
 	for _, text := range []string{"", "{", `{"batches":[{"tx":"drop"}]}`, `{"pairs":{"a\u0000":{}}}`, `[]`} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s, _ := open(t, url, func(c *store.Config) { c.Witness = file })
-		if s.Epoch() != 1 {
+		if s.Epoch() != first {
 			t.Fatalf("%q: epoch %d", text, s.Epoch())
 		}
 		s.Stop(t.Context())
@@ -260,6 +267,7 @@ func TestE1_SeenInAPage(t *testing.T) {
 	people(t, url, "ana", "bo")
 	s, _ := open(t, url, quick, func(c *store.Config) { c.Fanout = &choosy{listener: newListener(), user: "nobody"} })
 	conv := group(t, s, "ana", "bo")
+	first := s.Epoch()
 	for _, cmid := range []string{"a", "b"} {
 		pgtest.Exec(t, url, "select posthorn.send($1, 'ana', $2, 'x')", conv, cmid)
 	}
@@ -268,5 +276,5 @@ func TestE1_SeenInAPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	rewind(t, url, conv, 2)
-	eventually(t, "a new epoch", func() bool { return epochOf(t, url) > 1 })
+	eventually(t, "a new epoch", func() bool { return epochOf(t, url) > first })
 }

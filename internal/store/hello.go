@@ -37,7 +37,8 @@ func (s *Store) Registered(sess posthorn.Session) {
 	if len(q.registered) < maxHellos {
 		q.registered = append(q.registered, sess.Viewer)
 	} else {
-		s.doubt.Store(true) // all routes are read
+		s.unsure.Store(true) // all routes are read
+		s.tail.wake()
 	}
 	poke(q.wake)
 }

@@ -144,7 +144,7 @@ func TestI1_NoncesOfAnotherEpoch(t *testing.T) {
 		now, code = hello(t, s, install(1), second.Resume)
 		return code == ""
 	})
-	if now.Viewer.Install != 1 || now.Viewer.Epoch == 1 {
+	if now.Viewer.Install != 1 || now.Viewer.Epoch == first.Viewer.Epoch {
 		t.Fatalf("an honest device: %+v", now)
 	}
 	again, _ := hello(t, s, install(1), second.Resume) // it had not stored the welcome

@@ -23,8 +23,9 @@ func (s *Store) runLease() {
 			closeSoon(conn)
 			conn = nil
 			s.warnTail(err)
-		case ok:
+		case ok && s.tail.reads(s.cfg.Limits.GatewayLease/3): // else it would not hear that a device has gone elsewhere
 			good = began
+		case ok:
 		default:
 			s.doubt.Store(true)
 			s.tail.wake()

@@ -58,16 +58,23 @@ func (s *Store) look(ctx context.Context) (*look, error) {
 	return l, err
 }
 
-// handOn reads the events that somebody here waits for. A conversation that one row brings to somebody is wanted in all
-// rows of the same look: the fan-out learns of it only when the events are delivered.
-func (s *Store) handOn(ctx context.Context, rows []commitRow) error {
-	var read []commitRow
-	wanted := map[string]bool{}
+// sortOut leaves the rows whose events must be read: a row of our own batch in flight waits for its outcome, and one that
+// was answered is on its way from memory. Each row passes here once: what is kept for later has passed.
+func (s *Store) sortOut(rows []commitRow) (read []commitRow) {
 	for _, r := range rows {
 		if fault.Drop(fault.StoreDrain) || (r.origin == s.cfg.Gateway && s.tail.mine(r)) {
 			continue
 		}
 		read = append(read, r)
+	}
+	return read
+}
+
+// handOn reads the events that somebody here waits for. A conversation that one row brings to somebody is wanted in all
+// rows of the same look: the fan-out learns of it only when the events are delivered.
+func (s *Store) handOn(ctx context.Context, read []commitRow) error {
+	wanted := map[string]bool{}
+	for _, r := range read {
 		for _, c := range r.convs {
 			wanted[c] = wanted[c] || s.cfg.Fanout.Wants(c, r.users)
 		}
@@ -95,6 +102,9 @@ func (s *Store) readOut(ctx context.Context, convs []string, first, last []int64
 			return nil
 		}
 		events, err := s.events(ctx, rangesSQL, pc, pf, pl)
+		if err == nil { // the connection may have led to another life of the database
+			err = s.steady(ctx)
+		}
 		if err != nil {
 			return err
 		}

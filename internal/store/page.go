@@ -24,7 +24,11 @@ func (s *Store) guardedEvents(ctx context.Context, query string, args ...any) ([
 	if err != nil {
 		return nil, err
 	}
-	return s.events(ctx, query, args...)
+	events, err := s.events(ctx, query, args...)
+	if err == nil && len(events) == 0 { // then the statement's own guard may not have been run
+		err = s.steady(ctx)
+	}
+	return events, err
 }
 
 func scanEvent(row pgx.CollectableRow) (posthorn.Event, error) {
@@ -203,6 +207,9 @@ func (s *Store) Confirm(ctx context.Context, v posthorn.Viewer, conv string, pai
 	held, err := pgx.CollectRows(rows, pgx.RowToStructByPos[posthorn.Pair])
 	if err != nil {
 		return posthorn.Pair{}, s.readError(err)
+	}
+	if err := s.steady(ctx); err != nil { // by this answer the client cuts its log
+		return posthorn.Pair{}, err
 	}
 	for _, p := range held {
 		if p.Seq <= x.Visible && x.Periods.Sees(p.Seq) {

@@ -67,7 +67,7 @@ select h.snapshot::text, coalesce(h.mark, ''), h.epoch, coalesce(h.timeline, '')
 
 	shorterSQL = `select count(*) from unnest($1::text[], $2::bigint[]) h (conv, seq) where coalesce(posthorn.head(h.conv), 0) < h.seq`
 
-	settleSQL = `select state, epoch, renewed from posthorn.settle($1, $2, $3, $4, $5, $6::text::interval)`
+	settleSQL = `select state, epoch, renewed from posthorn.settle($1, $2, $3, $4, $5, $6, $7::text::interval)`
 
 	// Asked on each new connection, before anything is known of it.
 	primarySQL = `select (select c.system_identifier from pg_control_system() c)::text,
@@ -82,7 +82,7 @@ select h.snapshot::text, coalesce(h.mark, ''), h.epoch, coalesce(h.timeline, '')
 	leaveSQL = `delete from posthorn.gateways where gateway_id = $1`
 
 	// In the transaction of what it guards, and where a statement found nothing: then its own guard may not have been run.
-	guardSQL = `select epoch from posthorn.space($1, $2, $3, $4)`
+	guardSQL = `select epoch from posthorn.hold($1, $2, $3, $4)`
 
 	trimSQL = `select posthorn.trim($1::text::interval, $2::text::interval)::text`
 
@@ -112,6 +112,9 @@ select h.snapshot, t.conv, t.first_seq, t.last_seq, posthorn.head(t.conv), t.pre
 	putBootSQL = `insert into posthorn.boot default values on conflict do nothing`
 
 	headsSQL = `select c, posthorn.head(c) from unnest($1::text[]) c where posthorn.head(c) is not null`
+
+	// Who is a member now, and since which event.
+	presentSQL = `select m.conv_id, m.user_id, m.from_seq from posthorn.memberships m where m.user_id = any ($1) and m.to_seq is null`
 
 	eventColumns = `e.conv_id, e.seq, e.kind, e.mid::text, e.sender, e.device_id is null, e.cmid, e.body, e.data,
        coalesce(e.reply_to, 0), coalesce(e.target, 0), e.users, e.msg_no, e.at`
@@ -165,7 +168,7 @@ select h.snapshot, t.conv, t.first_seq, t.last_seq, posthorn.head(t.conv), t.pre
   cross join posthorn.space($9, $10, $11, $12) s
  where e.run <= $5 or e.n = 1 order by e.seq desc`
 
-	markStartSQL = `select m.start_seq, m.delivered_seq from posthorn.space($5, $6, $7, $8) s cross join posthorn.mark_start($1, $2, $3, $4) m`
+	markStartSQL = `select m.start_seq, m.delivered_seq from posthorn.hold($5, $6, $7, $8) s cross join posthorn.mark_start($1, $2, $3, $4) m`
 
 	// The seq of the $4th newest visible event, or of the oldest there is.
 	tailStartSQL = `select min(x.seq) from (
@@ -240,13 +243,15 @@ select h.snapshot, t.conv, t.first_seq, t.last_seq, posthorn.head(t.conv), t.pre
     ` + periodsOf + `u.user_id) p
  where p.froms is not null`
 
-	ackBatchSQL = `select a.codes, a.seqs from posthorn.space($5, $6, $7, $8) s cross join posthorn.ack_batch($1, $2, $3, $4) a`
+	ackBatchSQL = `select a.codes, a.seqs from posthorn.hold($5, $6, $7, $8) s cross join posthorn.ack_batch($1, $2, $3, $4) a`
 
 	helloSQL = `select h.n, h.code, coalesce(h.device_id, 0), coalesce(h.install_epoch, 0), coalesce(h.resume, ''), h.epoch, h.generation, h.elsewhere
-  from posthorn.space($7, $8, $9, $10) s cross join posthorn.hello_batch($1, $2, $3, $4, $5, $6) h`
+  from posthorn.hold($7, $8, $9, $10) s cross join posthorn.hello_batch($1, $2, $3, $4, $5, $6) h`
 
+	// A device that somebody says hello to just now is left out: it gets new nonces.
 	firstFrameSQL = `update posthorn.devices d set resume_prev = null
   from unnest($1::bigint[], $2::text[]) r (device, resume)
+  join (select x.device_id from posthorn.devices x where x.device_id = any ($1) order by x.device_id for no key update skip locked) free on free.device_id = r.device
  where d.device_id = r.device and d.resume::text = r.resume and d.resume_prev is not null`
 
 	// next_seq follows the log lazily, in key order, and leaves alone what somebody holds.
@@ -263,6 +268,6 @@ select h.snapshot, t.conv, t.first_seq, t.last_seq, posthorn.head(t.conv), t.pre
 
 // statements are all of the above that are sent as they are.
 var statements = []string{checkSQL, migratedSQL, lockSQL, putRulesSQL, setChannelSQL, sendBatchSQL, changeSQL, openSQL, tailSQL, factsSQL, shorterSQL, settleSQL, adoptSQL, primarySQL,
-	enlistSQL, beatSQL, leaveSQL, guardSQL, trimSQL, routesSQL, notifySQL, auditSQL, claimsSQL, putBootSQL, headsSQL, rangesSQL, viewSQL,
+	enlistSQL, beatSQL, leaveSQL, guardSQL, trimSQL, routesSQL, notifySQL, auditSQL, claimsSQL, putBootSQL, headsSQL, presentSQL, rangesSQL, viewSQL,
 	forwardSQL, backwardSQL, markStartSQL, tailStartSQL, listSQL, unreadSQL, bootSQL, membersSQL, confirmSQL, deviceViewsSQL, userViewsSQL,
 	ackBatchSQL, helloSQL, firstFrameSQL, foldSQL, oldestTxSQL}

@@ -67,11 +67,14 @@ type Store struct {
 	pooled   atomic.Bool // a transaction pooler stands before the database
 	stats    counters
 
-	muted     atomic.Bool  // the notification queue is about to fill: sends do not ring
-	doubt     atomic.Bool  // the tail must compare before it goes on
-	suspended atomic.Bool  // the lease is two thirds gone
-	declined  atomic.Int64 // the newest epoch that was shown and not believed; written by the tail
-	presented atomic.Int64 // the newest epoch that a client has shown and that is later than ours
+	muted      atomic.Bool // the notification queue is about to fill: sends do not ring
+	doubt      atomic.Bool // the tail must compare before it goes on
+	suspended  atomic.Bool // the lease is two thirds gone
+	unsure     atomic.Bool // all routes must be read again
+	declinedAt atomic.Int64
+	askedAt    atomic.Int64 // when a client's word last had the tail compare, Unix ms
+	declined   atomic.Int64 // the newest epoch that was shown and not believed; written by the tail
+	presented  atomic.Int64 // the newest epoch that a client has shown and that is later than ours
 
 	starting sync.Once
 	stopping sync.Once
@@ -181,6 +184,8 @@ func (s *Store) Stop(ctx context.Context) {
 			s.cut()
 			<-drained
 		}
+		release := context.AfterFunc(ctx, s.cut) // what still waits for the database is cut when the time is over
+		defer release()
 		close(s.out)
 		close(s.quit)
 		s.tail.wake()
@@ -188,11 +193,17 @@ func (s *Store) Stop(ctx context.Context) {
 			s.bell.Stop()
 		}
 		s.workers.Wait()
+		select {
+		case w := <-s.opener:
+			w.close()
+		case <-ctx.Done():
+			s.cut()
+			w := <-s.opener
+			w.close()
+		}
 		s.leave()
 		s.notifier.Stop()
 		s.cut()
-		w := <-s.opener // whoever uses it was cut
-		w.close()
 		s.closePool(ctx)
 	})
 }

@@ -21,6 +21,7 @@ type tail struct {
 	unknown  map[int64]bool        // own batches whose outcome stayed unknown: their rows are read like a stranger's
 	late     []commitRow           // rows of batches that turned out unknown after the tail had met them
 	pids     map[uint32]bool       // backends of our own batches: their bells wake nothing
+	stuck    time.Time             // since when no reading has succeeded; zero: the last one has
 	readAt   time.Time             // when the tail last read successfully
 	readOnly bool                  // what it said then
 }
@@ -42,6 +43,22 @@ func (t *tail) init() {
 	t.inflight = map[int64][]commitRow{}
 	t.unknown = map[int64]bool{}
 	t.pids = map[uint32]bool{}
+}
+
+// begun notes that a reading is tried.
+func (t *tail) begun() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stuck.IsZero() {
+		t.stuck = time.Now()
+	}
+}
+
+// reads tells whether readings succeed; one may take a while.
+func (t *tail) reads(patience time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stuck.IsZero() || time.Since(t.stuck) < patience
 }
 
 func (t *tail) wake() { poke(t.bells) }

@@ -35,6 +35,7 @@ type memory struct {
 	Epoch    int64                    `json:"epoch"`
 	System   int64                    `json:"system"`
 	Timeline string                   `json:"timeline"` // the highest seen
+	Gateway  string                   `json:"gateway"`  // whose memory this is: a process that goes on with it speaks for that one too
 	Pairs    map[string]posthorn.Pair `json:"pairs"`
 	Batches  []batchSeen              `json:"batches"`
 }
@@ -115,6 +116,9 @@ func (w *witness) save() error {
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
+		w.mu.Lock()
+		w.dirty = true
+		w.mu.Unlock()
 	}
 	return err
 }
@@ -185,12 +189,16 @@ func (w *witness) recall() (m memory) {
 }
 
 // adopt begins the memory of another epoch, or goes on with this one.
-func (w *witness) adopt(space string, epoch, system int64, timeline string) {
+func (w *witness) adopt(gateway, space string, epoch, system int64, timeline string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.mem.Space != space || w.mem.Epoch != epoch {
 		w.mem.Pairs, w.mem.Batches = map[string]posthorn.Pair{}, nil
 	}
+	if w.mem.System != system {
+		w.mem.Batches = nil // their transaction ids are another cluster's
+	}
+	w.mem.Gateway = gateway
 	w.mem.Space, w.mem.Epoch, w.mem.System, w.mem.Timeline = space, epoch, system, timeline
 	w.dirty = true
 }

@@ -166,7 +166,7 @@ func (d *Directory) ListKeys(ctx context.Context, after string, limit int) ([]Ke
 // RevokeKey ends a key; legal twice.
 func (d *Directory) RevokeKey(ctx context.Context, id string) error {
 	n, err := strconv.ParseInt(id, 10, 64)
-	if err != nil {
+	if err != nil || strconv.FormatInt(n, 10) != id { // "01" is no key's name
 		return notFound("key")
 	}
 	tag, err := d.db.Exec(ctx, d.sql(revokeKeySQL), n)

@@ -11,6 +11,9 @@ alter table posthorn.sequence_space
     add column vote_began   timestamptz,
     add column electorate   text[],
     add column presented_at timestamptz; -- when a client's word last changed the epoch
+-- A new database begins with its own time, so that one which was wiped and made anew is not taken for the one before.
+update posthorn.sequence_space set epoch = floor(extract(epoch from clock_timestamp()) * 1000)
+ where not exists (select 1 from posthorn.conversations);
 create table posthorn.xid_notes (
     at  timestamptz primary key default clock_timestamp(),
     low xid8 not null
@@ -36,6 +39,23 @@ begin
     if not found then
         raise exception using errcode = 'PH503', message = 'UNAVAILABLE: the history of this database is being compared';
     end if;
+    return v;
+end
+$$;
+
+-- The same for what writes, in its transaction: until it ends no new epoch begins (settle waits for it), and it waits for
+-- the disk whatever the role's synchronous_commit says. The statements beside it in one query may be run first; then they
+-- are rolled back where this refuses.
+create function posthorn.hold(p_gateway text, p_mark text, p_beat bigint, p_epoch bigint) returns posthorn.sequence_space
+language plpgsql volatile as $$
+declare
+    v posthorn.sequence_space;
+begin
+    perform pg_advisory_xact_lock_shared(hashtextextended('posthorn.epoch', 0));
+    if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
+        perform set_config('synchronous_commit', 'on', true);
+    end if;
+    select s.* into v from posthorn.space(p_gateway, p_mark, p_beat, p_epoch) s; -- by a snapshot from after the lock
     return v;
 end
 $$;
@@ -68,8 +88,9 @@ $$;
 -- Decides whether the epoch stays. p_vouches: everything that the gateway has seen here is there (true) or not (false);
 -- null, it has seen nothing of this epoch. p_presented: the highest epoch that anybody has shown it; p_believed: not just a
 -- client. state is 'ok', 'wait' (for other gateways), or 'again' (this was not the epoch that the gateway judged).
+-- p_former: the process whose memory this one goes on with.
 create function posthorn.settle(
-    p_gateway text, p_epoch bigint, p_vouches boolean, p_presented bigint, p_believed boolean, p_lease interval,
+    p_gateway text, p_former text, p_epoch bigint, p_vouches boolean, p_presented bigint, p_believed boolean, p_lease interval,
     out state text, out epoch bigint, out renewed text
 ) language plpgsql volatile as $$
 declare
@@ -78,6 +99,7 @@ declare
     v_system   bigint;
     v_timeline text := posthorn.timeline();
 begin
+    perform pg_advisory_xact_lock(hashtextextended('posthorn.epoch', 0));
     select s.* into v from posthorn.sequence_space s for update;
     select c.system_identifier into v_system from pg_control_system() c;
     state := 'ok'; epoch := v.epoch;
@@ -100,9 +122,9 @@ begin
                 select g.gateway_id from posthorn.gateways g where g.lease_until > (select max(x.heartbeat_at) from posthorn.gateways x))
             returning * into v;
         end if;
-        update posthorn.gateways g set vote = v_timeline, vouches = p_vouches where g.gateway_id = p_gateway;
+        update posthorn.gateways g set vote = v_timeline, vouches = p_vouches where g.gateway_id in (p_gateway, p_former);
         if not exists (select 1 from posthorn.gateways g where g.gateway_id = any (v.electorate) and g.vote is distinct from v_timeline) then
-            if not exists (select 1 from posthorn.gateways g where g.vote = v_timeline and g.vouches) then
+            if not coalesce(p_vouches, false) and not exists (select 1 from posthorn.gateways g where g.vote = v_timeline and g.vouches) then
                 renewed := 'no gateway vouches for the new timeline';
             end if;
         elsif clock_timestamp() > v.vote_began + p_lease then
@@ -187,7 +209,7 @@ begin
     elsif p_install = v_dev.install_epoch and p_resume in (v_dev.resume::text, v_dev.resume_prev::text) then
         install_epoch := p_install;
         v_prev := p_resume::uuid;
-    elsif epoch > 1 and v_dev.resume_epoch is distinct from epoch and p_install >= v_dev.install_epoch
+    elsif coalesce(v_dev.resume_epoch, 1) <> epoch and p_install >= v_dev.install_epoch
           and p_resume ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
         install_epoch := p_install;
         v_prev := p_resume::uuid; -- a crash between welcome and store is no clone here either
@@ -213,6 +235,7 @@ declare
     r     record;
     v     record;
     v_old text;
+    v_now bigint := floor(extract(epoch from clock_timestamp()) * 1000);
 begin
     for r in select i.* from unnest(p_user, p_device, p_install, p_resume, p_connection) with ordinality as i (usr, device, install, resume, connection, n)
               order by i.usr, i.device, i.n loop
@@ -223,9 +246,9 @@ begin
             select d.gateway_id into v_old from posthorn.device_routes d where d.device_id = v.device_id; -- the device's row is locked
             elsewhere := v_old is not null and v_old <> p_gateway;
             insert into posthorn.device_routes as d (device_id, gateway_id, connection, generation)
-            values (v.device_id, p_gateway, r.connection, 1)
+            values (v.device_id, p_gateway, r.connection, v_now) -- the time, so that none that was taken back is given again
             on conflict on constraint device_routes_pkey do update
-               set gateway_id = excluded.gateway_id, connection = excluded.connection, generation = d.generation + 1
+               set gateway_id = excluded.gateway_id, connection = excluded.connection, generation = greatest(d.generation + 1, v_now)
             returning d.generation into generation;
             if elsewhere then
                 insert into posthorn.signals (kind, key, payload) values ('route', v.device_id::text, generation::text);
@@ -246,6 +269,8 @@ declare
 begin
     if not pg_try_advisory_xact_lock(hashtextextended('posthorn.trim', 0)) then return null; end if;
     insert into posthorn.xid_notes (low) values (pg_snapshot_xmin(pg_current_snapshot())) on conflict do nothing;
+    delete from posthorn.xid_notes x where x.at < clock_timestamp() - greatest(p_keep, p_hold) - interval '1 hour';
+    delete from posthorn.gateways g where g.lease_until < clock_timestamp() - interval '1 day';
     select max(x.low) into v_bound from posthorn.xid_notes x where x.at < clock_timestamp() - p_keep;
     if v_bound is null then return null; end if; -- least() would leave it out
     v_bound := least(v_bound, pg_snapshot_xmin(pg_current_snapshot()));
@@ -258,8 +283,6 @@ begin
     if not found then return null; end if;
     delete from posthorn.event_commits c where c.tx < v_bound;
     delete from posthorn.signals g where g.tx < v_bound;
-    delete from posthorn.xid_notes x where x.at < clock_timestamp() - greatest(p_keep, p_hold) - interval '1 hour';
-    delete from posthorn.gateways g where g.lease_until < clock_timestamp() - interval '1 day';
     return v_bound;
 end
 $$;
