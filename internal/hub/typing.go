@@ -27,7 +27,7 @@ func (h *Hub) MayType(s posthorn.Socket, conv string) bool {
 		return false
 	}
 	cv := h.convs[conv]
-	if m := c.user.members[cv]; m == nil || m.load != nil || !m.periods.Present() || cv.kind == posthorn.Channel {
+	if m := c.user.members[cv]; m == nil || m.load != nil || !m.periods.Present() || cv.kind == posthorn.Channel || cv.leaving()[c.viewer.User] {
 		return false
 	}
 	since := h.now - c.typed.at
@@ -46,8 +46,12 @@ func (h *Hub) Typing(conv, user string) {
 	if cv == nil || cv.kind == posthorn.Channel {
 		return
 	}
+	gone := cv.leaving()
+	if gone[user] {
+		return
+	}
 	for _, m := range cv.members {
-		if m.user.name == user || m.load != nil || !m.periods.Present() {
+		if m.user.name == user || gone[m.user.name] || m.load != nil || !m.periods.Present() {
 			continue
 		}
 		for _, c := range m.user.conns {
