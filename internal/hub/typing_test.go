@@ -79,3 +79,28 @@ func TestV1_TypingWhileALeaveIsHeld(t *testing.T) {
 		h.want(cy)
 	})
 }
+
+// One a second in each conversation, also for somebody who goes to and fro between two.
+func TestTypingInTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, nil)
+		convs := []string{"c", "d"}
+		for _, id := range convs {
+			h.w.open(id, posthorn.Group, "ana", "bo")
+		}
+		ana := h.join("ana", 1)
+		passed := map[string]int{}
+		for i := range 30 { // three seconds
+			if conv := convs[i%2]; h.MayType(ana, conv) {
+				passed[conv]++
+			}
+			h.sleep(typingAny)
+		}
+		if passed["c"] != 3 || passed["d"] != 3 {
+			t.Fatalf("in three seconds passed %v", passed)
+		}
+		if n := len(h.devices[1].typed); n > int(typingEach/typingAny) {
+			t.Fatalf("%d are remembered", n)
+		}
+	})
+}
