@@ -55,6 +55,11 @@ func (m *chatModel) changes(batch chatChanges) tea.Cmd {
 			if c.last == nil {
 				c.last = lastMessage(&ch.Entry)
 			}
+		case client.ChangeTyping:
+			if c := m.convs[ch.Conv]; c != nil {
+				c.types(ch.User, m.now())
+				cmds = append(cmds, m.tick())
+			}
 		case client.ChangeReset:
 			if c := m.convs[ch.Conv]; c != nil {
 				c.laid, c.acked = nil, 0

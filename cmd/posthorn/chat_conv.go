@@ -36,6 +36,7 @@ type chatConv struct {
 	peers      []string        // who else is in it, as far as the log tells
 	namesAsked bool            // the server was asked for them
 	draft      string
+	typing     []typist
 }
 
 // laid keeps a message's broken lines: most of the work of a layout.
@@ -98,6 +99,7 @@ func (m *chatModel) learn(c *chatConv, ev *posthorn.Event) {
 	switch ev.Kind {
 	case posthorn.KindMsg:
 		c.last = ev
+		c.wrote(ev.Sender)
 		if c.entry.Kind == posthorn.Direct {
 			m.met(c, ev.Sender) // the first event, which names both, may lie below the log
 		}

@@ -29,6 +29,7 @@ type fakeChat struct {
 	changes chan client.Change
 	sendErr error
 	kicked  int
+	typed   []string
 	items   int
 }
 
@@ -128,6 +129,7 @@ func (f *fakeChat) pick(state client.ItemState) (items []client.Item) {
 }
 
 func (f *fakeChat) State() client.State                           { return f.state }
+func (f *fakeChat) Typing(conv string)                            { f.typed = append(f.typed, conv) }
 func (f *fakeChat) Reconnect()                                    { f.kicked++ }
 func (f *fakeChat) Conversations() ([]client.Conversation, error) { return f.convs, nil }
 func (f *fakeChat) Outbox() []client.Item                         { return f.pick(client.ItemPending) }

@@ -42,6 +42,8 @@ func (m *chatModel) head(width int) string {
 	switch {
 	case c.entry.Left:
 		kind = "  left"
+	case len(c.typing) > 0:
+		kind = "  " + typingText(c.typing)
 	case c.entry.Kind != "" && len(c.peers) > 0 && c.entry.Title != "":
 		kind = "  with " + cleanLine(strings.Join(c.peers, ", "))
 	case c.entry.Kind != "":

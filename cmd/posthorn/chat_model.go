@@ -33,6 +33,7 @@ type chatClient interface {
 	OpenConversation(ctx context.Context, n client.NewConversation) (*client.Pending, error)
 	History(ctx context.Context, conv string, before int64, limit int) (posthorn.Page, error)
 	Members(ctx context.Context, conv, after string, limit int) ([]posthorn.MemberInfo, string, error)
+	Typing(conv string)
 }
 
 // chatSetup is what a chat is made of.
@@ -71,7 +72,8 @@ type chatModel struct {
 	panel         string // stands in the place of the messages: help, members
 	panelTop      int    // its first row on the screen
 	ticking       bool
-	leaving       bool // esc was pressed over a draft
+	told          typist // where it was told lately that this user types
+	leaving       bool   // esc was pressed over a draft
 }
 
 type sentItem struct {

@@ -115,7 +115,11 @@ func (m *chatModel) key(k tea.KeyPressMsg) tea.Cmd {
 
 // typed gives a message to the input line, which may take another height by it.
 func (m *chatModel) typed(msg tea.Msg) (cmd tea.Cmd) {
+	before := m.input.Value()
 	m.input, cmd = m.input.Update(msg)
+	if m.input.Value() != before {
+		cmd = tea.Batch(cmd, m.tellTyping())
+	}
 	return cmd
 }
 
@@ -131,9 +135,10 @@ func (m *chatModel) move(by int) {
 	}
 }
 
-// tick moves the countdown to the next attempt to connect; nothing ticks while there is none.
+// tick moves the countdown to the next attempt to connect, and forgets who typed; nothing ticks while there is neither.
 func (m *chatModel) tick() tea.Cmd {
-	if m.ticking || m.state.Phase != client.Offline || m.state.Next.IsZero() {
+	counts := m.state.Phase == client.Offline && !m.state.Next.IsZero()
+	if m.ticking || !counts && !m.anybodyTypes() {
 		return nil
 	}
 	m.ticking = true

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// maxWaiting bounds the bells that wait in a Notifier; beyond it the newest are left out, since one of the others wakes
-// the same readers.
+// maxWaiting bounds the bells of one channel that wait in a Notifier; beyond it the newest are left out, since one of the
+// others wakes the same readers. Each channel has its own bound: a flood of what may be lost takes no bell's place.
 const maxWaiting = 1024
 
 // Notifier rings after a commit, over one connection of its own: a NOTIFY inside the transaction would make it wait for a
@@ -23,14 +23,13 @@ type Notifier struct {
 	done    chan struct{} // closed by the goroutine
 	start   sync.Once
 
-	mu      sync.Mutex // guards what follows
-	waiting map[[2]string]struct{}
-	soft    int // of these, what may be lost; it must not crowd out the others
+	mu      sync.Mutex                     // guards waiting
+	waiting map[string]map[string]struct{} // by channel, of which there are few
 }
 
 // NewNotifier makes one that is not started; bells wait until then.
 func NewNotifier(connect func(context.Context) (*pgx.Conn, error), log *slog.Logger) *Notifier {
-	return &Notifier{connect: connect, log: log, wake: make(chan struct{}, 1), done: make(chan struct{}), waiting: map[[2]string]struct{}{}}
+	return &Notifier{connect: connect, log: log, wake: make(chan struct{}, 1), done: make(chan struct{}), waiting: map[string]map[string]struct{}{}}
 }
 
 // Start begins ringing; a second call does nothing.
@@ -51,19 +50,15 @@ func (n *Notifier) Stop() {
 }
 
 // Ring asks for a bell. It never blocks.
-func (n *Notifier) Ring(channel, payload string) { n.add(channel, payload, false) }
-
-// Say asks for something that may be lost, and is where many wait.
-func (n *Notifier) Say(channel, payload string) { n.add(channel, payload, true) }
-
-func (n *Notifier) add(channel, payload string, soft bool) {
+func (n *Notifier) Ring(channel, payload string) {
 	n.mu.Lock()
-	x := [2]string{channel, payload}
-	if _, there := n.waiting[x]; !there && len(n.waiting) < maxWaiting && !(soft && n.soft >= maxWaiting/2) {
-		n.waiting[x] = struct{}{}
-		if soft {
-			n.soft++
-		}
+	bells := n.waiting[channel]
+	if bells == nil {
+		bells = map[string]struct{}{}
+		n.waiting[channel] = bells
+	}
+	if len(bells) < maxWaiting {
+		bells[payload] = struct{}{}
 	}
 	n.mu.Unlock()
 	select {
@@ -90,10 +85,10 @@ func (n *Notifier) run(ctx context.Context) {
 		}
 		n.mu.Lock()
 		bells := n.waiting
-		n.waiting, n.soft = map[[2]string]struct{}{}, 0
+		n.waiting = map[string]map[string]struct{}{}
 		n.mu.Unlock()
 		if err := n.ring(ctx, &conn, bells); err != nil && ctx.Err() == nil {
-			n.log.Debug("bells were not rung; the readers poll", "bells", len(bells), "error", err)
+			n.log.Debug("bells were not rung; the readers poll", "error", err)
 			select { // a database that is away is not asked in a tight loop
 			case <-ctx.Done():
 			case <-time.After(500 * time.Millisecond):
@@ -103,7 +98,7 @@ func (n *Notifier) run(ctx context.Context) {
 }
 
 // ring sends all of them in one round trip. They are not tried again: a bell that is late wakes nobody who has not polled.
-func (n *Notifier) ring(ctx context.Context, conn **pgx.Conn, bells map[[2]string]struct{}) (err error) {
+func (n *Notifier) ring(ctx context.Context, conn **pgx.Conn, bells map[string]map[string]struct{}) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if *conn == nil || (*conn).IsClosed() {
@@ -113,8 +108,10 @@ func (n *Notifier) ring(ctx context.Context, conn **pgx.Conn, bells map[[2]strin
 		}
 	}
 	b := &pgx.Batch{}
-	for x := range bells {
-		b.Queue("select pg_notify($1, $2)", x[0], x[1])
+	for channel, payloads := range bells {
+		for p := range payloads {
+			b.Queue("select pg_notify($1, $2)", channel, p)
+		}
 	}
 	return (*conn).SendBatch(ctx, b).Close()
 }

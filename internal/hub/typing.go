@@ -11,10 +11,25 @@ const (
 	typingAny  = 100 * time.Millisecond // any of them
 )
 
-// typed is the newest typing that a connection was let through with.
-type typed struct {
-	conv string
-	at   time.Duration
+// typed is when a connection was let through with its typing, by conversation: what is younger than typingEach, which
+// typingAny keeps to a handful.
+type typed map[string]time.Duration
+
+// again tells whether enough time has passed, and notes it.
+func (t *typed) again(conv string, now time.Duration) bool {
+	for c, at := range *t {
+		switch since := now - at; {
+		case since >= typingEach:
+			delete(*t, c)
+		case since < typingAny || c == conv:
+			return false
+		}
+	}
+	if *t == nil {
+		*t = typed{}
+	}
+	(*t)[conv] = now
+	return true
 }
 
 // MayType tells whether a connection's user may show now that they are writing: a present member of a conversation whose
@@ -27,15 +42,10 @@ func (h *Hub) MayType(s posthorn.Socket, conv string) bool {
 		return false
 	}
 	cv := h.convs[conv]
-	if m := c.user.members[cv]; m == nil || m.load != nil || !m.periods.Present() || cv.kind == posthorn.Channel {
+	if m := c.user.members[cv]; m == nil || m.load != nil || !m.periods.Present() || cv.kind == posthorn.Channel || cv.leaving()[c.viewer.User] {
 		return false
 	}
-	since := h.now - c.typed.at
-	if c.typed.at > 0 && (since < typingAny || (since < typingEach && c.typed.conv == conv)) {
-		return false
-	}
-	c.typed = typed{conv, h.now}
-	return true
+	return c.typed.again(conv, h.now)
 }
 
 // Typing shows it to the other members here, by their periods as of now. Nobody is owed it.
@@ -46,8 +56,12 @@ func (h *Hub) Typing(conv, user string) {
 	if cv == nil || cv.kind == posthorn.Channel {
 		return
 	}
+	gone := cv.leaving()
+	if gone[user] {
+		return
+	}
 	for _, m := range cv.members {
-		if m.user.name == user || m.load != nil || !m.periods.Present() {
+		if m.user.name == user || gone[m.user.name] || m.load != nil || !m.periods.Present() {
 			continue
 		}
 		for _, c := range m.user.conns {

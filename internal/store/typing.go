@@ -23,7 +23,7 @@ func (s *Store) Typing(conv, user string) {
 	}
 	// Three names of 128 bytes at most, so it fits a notification however they are escaped.
 	if b, err := json.Marshal([3]string{s.cfg.Gateway, conv, user}); err == nil {
-		s.notifier.Say(softChannel(s.cfg.Channel), string(b))
+		s.notifier.Ring(softChannel(s.cfg.Channel), string(b))
 	}
 }
 
