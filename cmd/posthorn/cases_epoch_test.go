@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -82,6 +85,7 @@ func (r rewind) test(t *testing.T) {
 		return serve(t, url, func(c *serveCmd) { c.Data = memory })
 	}
 	n := serve(pgtest.URL(t))
+	first := n.store.Epoch()
 	way := &road{}
 	way.lead(n.server.url())
 	var ahead, confirms atomic.Int64
@@ -134,7 +138,7 @@ func (r rewind) test(t *testing.T) {
 	var epoch int64
 	poll(t, "the new epoch", func() bool {
 		epoch = pgtest.Query[int64](t, restored, "select epoch from posthorn.sequence_space")
-		return epoch != 1
+		return epoch != first
 	})
 	write(t, restored, conv, "ana", "new ", int(r.head-80))
 
@@ -173,4 +177,48 @@ func (r rewind) test(t *testing.T) {
 	if a := ask[*wire.Acked](tablet, &wire.Ack{Conv: conv, Seq: 79}); a.Delivered != 79 {
 		t.Errorf("the new epoch begins with %+v", a)
 	}
+}
+
+// A database that was wiped and made anew, and by chance has the same number of an epoch: no gateway remembers anything. The
+// device sees that it holds more than there is, compares, and takes what is there.
+func TestE1_WipedUnderTheSameNumber(t *testing.T) {
+	var token string
+	way := &road{}
+	life := func(prefix string, messages int) *node {
+		n := serve(t, pgtest.URL(t))
+		token = n.token(t, "bo", "phone")
+		n.token(t, "ana", "phone")
+		status, answer := n.request(t, strings.Repeat("k", 40), http.MethodPost, "/conversations", prefix, `{"conv":"room","kind":"group","members":["ana","bo"]}`)
+		if status/100 != 2 {
+			t.Fatalf("%d %s", status, answer)
+		}
+		write(t, n.url, "room", "ana", prefix, messages)
+		way.lead(n.server.url())
+		return n
+	}
+	n := life("old ", 40)
+	cfg := n.deviceConfig(t, "bo", "phone", func(c *client.Config) {
+		c.HTTPClient = way.client(t)
+		c.Token = func(context.Context) (string, error) { return token, nil }
+	})
+	bo := begin(t, cfg)
+	reaches(t, bo, "room", 41)
+	_ = bo.Close()
+	if err := n.stop(5 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	first := n.store.Epoch()
+	n = life("new ", 10)
+	if n.store.Epoch() != first {
+		t.Fatalf("epochs %d and %d: this shows nothing", first, n.store.Epoch())
+	}
+	bo = begin(t, cfg)
+	poll(t, "the device to hold what is there", func() bool {
+		cur, _, err := bo.Cursor("room")
+		return err == nil && cur.Seq == 11
+	})
+	sameAsTable(t, n.url, bo, "room")
+	write(t, n.url, "room", "ana", "then ", 40)
+	reaches(t, bo, "room", 51)
+	sameAsTable(t, n.url, bo, "room")
 }
