@@ -159,7 +159,9 @@ func TestE1_NoEpochIsUsedTwice(t *testing.T) {
 func TestE1_AnotherClusterAndAdopt(t *testing.T) {
 	for _, adopted := range []bool{false, true} {
 		url := pgtest.URL(t)
-		s, _, _ := written(t, url, 2)
+		file := filepath.Join(t.TempDir(), "witness.json")
+		with := func(c *store.Config) { c.Witness = file }
+		s, _, _ := written(t, url, 2, with)
 		first := s.Epoch()
 		s.Stop(t.Context())
 		// As a dump looks in another cluster: its identifier, and transaction ids that are still to come here.
@@ -173,7 +175,7 @@ func TestE1_AnotherClusterAndAdopt(t *testing.T) {
 				t.Fatal("adopted again:", told, err)
 			}
 		}
-		s, l := open(t, url, quick)
+		s, l := open(t, url, quick, with)
 		if renewed := epochOf(t, url) > first; renewed == adopted {
 			t.Fatalf("adopted %v, renewed %v", adopted, renewed)
 		}
@@ -181,9 +183,16 @@ func TestE1_AnotherClusterAndAdopt(t *testing.T) {
 		if o := do(t, s, msg(conv, "ana", "next", "x")); o.Err != nil {
 			t.Fatal(o.Err)
 		}
+		pgtest.Exec(t, url, "update posthorn.boot set nonce = gen_random_uuid()") // a crash, after which all is compared again
+		s.WakeTail()
+		now := epochOf(t, url)
+		eventually(t, "a send after it", func() bool { return do(t, s, msg(conv, "ana", "after", "x")).Err == nil })
+		if epochOf(t, url) != now {
+			t.Fatal("what was another cluster's is asked for again")
+		}
 		// The tail reads on by this cluster's ids.
 		pgtest.Exec(t, url, "select posthorn.send($1, 'ana', 'sql', 'x')", conv)
-		eventually(t, "what SQL sent", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.events[conv]) == 2 })
+		eventually(t, "what SQL sent", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.events[conv]) == 3 })
 		if n := pgtest.Query[int](t, url, "select count(*)::int from posthorn.event_commits where tx >= '8888888888'"); n != 0 {
 			t.Fatalf("%d commits of another cluster are left", n)
 		}

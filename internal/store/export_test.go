@@ -19,3 +19,17 @@ func Forget(s *Store) {
 	clear(s.witness.mem.Pairs)
 	s.witness.mem.Batches = nil
 }
+
+// BeginBatch and EndBatch are a batch of a store that runs elsewhere.
+func BeginBatch(s *Store) int64                { return s.tail.begin() }
+func EndBatch(s *Store, n int64, unknown bool) { s.tail.end(n, unknown) }
+
+// HeldRows counts the rows of batches in flight that the tail has met.
+func HeldRows(s *Store) (n int) {
+	s.tail.mu.Lock()
+	defer s.tail.mu.Unlock()
+	for _, rows := range s.tail.inflight {
+		n += len(rows)
+	}
+	return n
+}
