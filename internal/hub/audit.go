@@ -40,7 +40,8 @@ func (h *Hub) Unaware(conv string, users []string, seq int64) bool {
 	})
 }
 
-// Caught gives up to n cursors of which the lag set says that they have caught up.
+// Caught gives up to n cursors of which the lag set says that they have caught up. A device that has no cursor yet is not
+// asked to catch up with what it was told; a claim for which nothing is stored is to be left out.
 func (h *Hub) Caught(n int) (claims []posthorn.Claim) {
 	h.lock()
 	defer h.unlock()
@@ -58,7 +59,7 @@ func (h *Hub) Caught(n int) (claims []posthorn.Claim) {
 			}
 			_, lags := c.lag[cv.id]
 			_, special := c.marks[cv.id]
-			if lags || special || m.load != nil || m.visible == 0 {
+			if lags || special || m.load != nil || m.vague || m.visible == 0 {
 				continue
 			}
 			left--

@@ -43,7 +43,7 @@ func (h *Hub) step(m *member, it *item, origin *conn) {
 		return
 	}
 	raise := !it.late || seq > m.visible // else the device may have synced and acked it already
-	m.visible = max(m.visible, seq)
+	m.reach(seq)
 	for _, c := range m.user.conns {
 		h.offer(c, m, it, prev, raise, c == origin)
 	}
@@ -56,6 +56,9 @@ func (h *Hub) offer(c *conn, m *member, it *item, prev int64, raise, own bool) {
 	if c.marks != nil {
 		mk := c.marks[cv.id]
 		if seq <= mk.from {
+			if raise && mk.delivered > 0 && seq > mk.delivered {
+				h.raise(c, cv.id, seq) // told by its views, when it had no cursor yet
+			}
 			return
 		}
 		acked = mk.delivered

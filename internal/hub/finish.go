@@ -12,7 +12,7 @@ func (h *Hub) finish(m *member, v *posthorn.View, entries map[*conn]dated) {
 	m.load, cv.kind = nil, v.Kind
 	m.periods, m.head = v.Periods, max(m.head, v.Head)
 	if ld.enters {
-		m.visible = max(m.visible, v.Periods.Prev(ld.first))
+		m.suppose(v.Periods.Prev(ld.first))
 		for _, c := range m.user.conns {
 			h.introduce(c, entries[c].entry)
 		}
@@ -25,15 +25,17 @@ func (h *Hub) finish(m *member, v *posthorn.View, entries map[*conn]dated) {
 	for i := range ld.buf[:cut] {
 		// Where something passed before it, prev names all that may have been visible.
 		if seq := ld.buf[i].ev.Seq; ld.low > 0 && seq > ld.low {
-			m.visible = max(m.visible, m.periods.Prev(seq))
+			m.suppose(m.periods.Prev(seq))
 		}
 		h.stepAll(m, ld.buf[i:i+1])
 	}
 	passed := v.Visible // the newest visible one of those, so that prev tells it
 	if passed > ld.passed {
 		passed = v.Periods.Prev(ld.passed + 1)
+		m.suppose(passed)
+	} else {
+		m.reach(passed)
 	}
-	m.visible = max(m.visible, passed)
 	if ld.lost {
 		h.missed(m, passed, ld.full)
 	}
@@ -64,9 +66,12 @@ func (h *Hub) introduce(c *conn, e *posthorn.Entry) {
 	if e == nil || !c.knows() {
 		return
 	}
-	if e.Start > 0 || e.Delivered > 0 {
-		// A cursor of an earlier stay: from its place on, what was told lags. Without one, lag starts with what is told.
-		if e.Head > max(e.Start, e.Delivered, c.marks[e.Conv].delivered) {
+	if mk := c.marks[e.Conv]; max(e.Start, e.Delivered, mk.delivered) > 0 {
+		// A cursor, of an earlier stay or quicker than the tail: from its place on, what was told lags. Without one, lag
+		// starts with what is told.
+		mk.delivered = max(e.Start, e.Delivered, mk.delivered)
+		c.mark(e.Conv, mk)
+		if e.Head > mk.delivered {
 			h.raise(c, e.Conv, e.Head)
 		}
 	}

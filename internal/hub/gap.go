@@ -45,9 +45,9 @@ func (h *Hub) skipTold(cv *conv, v *posthorn.View) {
 		case m.load != nil:
 			m.load.pass(cv.head+1, low)
 		case m.user.name == v.User && low == v.Head:
-			m.visible = max(m.visible, v.Visible)
+			m.reach(v.Visible)
 		default:
-			m.visible = max(m.visible, m.periods.Prev(low+1))
+			m.suppose(m.periods.Prev(low + 1))
 		}
 	}
 	cv.base, cv.head = low, low
@@ -93,12 +93,28 @@ func (h *Hub) expire(cv *conv) {
 	}
 	cv.holes = append(cv.holes, hole)
 	if more := len(cv.holes) - h.cfg.Limits.HubBuffer; more > 0 {
-		cv.holes = slices.Delete(cv.holes, 0, more) // what would fill them is not pushed; the clients know by prev
+		for _, s := range cv.holes[:more] {
+			cv.giveUp(s)
+		}
+		cv.holes = slices.Delete(cv.holes, 0, more)
 	}
 	cv.head = hole.to
 	h.n.expired++
 	h.doubt(cv, cv.members, hole.to)
 	h.drain(cv)
+}
+
+// giveUp is for a hole that is not remembered any longer: what would fill it is not pushed, but some event's prev has to
+// tell the clients of it.
+func (cv *conv) giveUp(s span) {
+	for _, m := range cv.members {
+		if m.load != nil {
+			m.load.pass(s.from, s.to)
+			m.load.lost = true
+		} else if seq := m.periods.Prev(s.to + 1); seq >= s.from {
+			m.suppose(seq)
+		}
+	}
 }
 
 // fill takes a seq out of the holes; false: it is in none.

@@ -43,7 +43,13 @@ func (c *client) name() string {
 
 // judge reads what the sockets were told since the last time.
 func (m *model) judge() {
+	claims := m.Caught(1000)
 	m.w.mu.Lock()
+	for _, x := range claims {
+		if stored, row := m.w.cursors[key(x.DeviceID, x.Conv)]; row && stored < x.Head {
+			m.fail("device %d is said to have caught up with %s/%d, and has acked %d", x.DeviceID, x.Conv, x.Head, stored)
+		}
+	}
 	defer m.w.mu.Unlock()
 	for _, c := range m.clients {
 		c.mu.Lock()
@@ -96,8 +102,8 @@ func (m *model) record(c *client, x told) {
 	if x.what == "sent" && (!c.active || x.seq <= last || c.gone) {
 		return // told by subbed as well
 	}
-	if x.what == "sent" && !known {
-		// Nobody knew yet that its sender is in, so it does not wait for its place.
+	if again := len(lb.periods[user]) > 1 && c.lacks(lb, x.seq) > last; x.what == "sent" && (!known || again) {
+		// Nobody knew yet that its sender is in, or in again, so it does not wait for its place. Its prev tells.
 		c.lagHead[x.conv] = max(c.lagHead[x.conv], x.seq)
 		c.early[told{conv: x.conv, seq: x.seq}] = true
 		return
@@ -108,7 +114,7 @@ func (m *model) record(c *client, x told) {
 	}
 	if m.strict {
 		switch before := c.lacks(lb, x.seq); {
-		case known && before > last:
+		case known && before > max(last, m.w.cursors[key(c.viewer.DeviceID, x.conv)]): // what it has acked it has synced
 			c.odd[x.conv] = fmt.Errorf("%s: %d was skipped", where, before)
 		case known && x.seq <= last:
 			c.odd[x.conv] = fmt.Errorf("%s: after %d", where, last)
@@ -150,7 +156,11 @@ func (m *model) complete() {
 			} else if ps := lb.periods[c.viewer.User]; !known && len(ps) > 0 && ps[len(ps)-1].From > c.snap[conv] {
 				m.fail("%s on device %d was never told of %s", c.viewer.User, c.viewer.DeviceID, conv)
 			}
-			if h := c.lagHead[conv]; h > m.w.cursors[key(c.viewer.DeviceID, conv)] {
+			h, cursor := c.lagHead[conv], m.w.cursors[key(c.viewer.DeviceID, conv)]
+			if known && cursor > 0 && lb.periods[c.viewer.User].Present() {
+				h = max(h, lb.before(c.viewer.User, last+1)) // since its first ack it lags by all that it was told
+			}
+			if h > cursor {
 				lag[conv] = h
 			}
 		}

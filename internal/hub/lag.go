@@ -48,7 +48,8 @@ func (h *Hub) Heard(s posthorn.Socket, conv string, seq int64) {
 	}
 }
 
-// Delivered takes out what a committed ack has caught up with.
+// Delivered takes out what a committed ack has caught up with, and puts in what the first ack has not: from there on the
+// device has a cursor, and lags by all that it was told (before, lag began with what was told, see resetLag).
 func (h *Hub) Delivered(deviceID int64, conv string, delivered int64) {
 	h.lock()
 	defer h.unlock()
@@ -63,23 +64,27 @@ func (h *Hub) Delivered(deviceID int64, conv string, delivered int64) {
 			c.lag, c.peak = nil, 0 // a map keeps the room that it once needed
 		}
 	}
-	if _, lags := c.lag[conv]; !lags {
-		h.fallenBehind(c, conv, delivered)
-	}
-	// The device may have synced, and acked, what has not been fanned out here. When it is, it is no lag.
-	if c.phase == loads || h.behind(c, conv, delivered) {
-		mk := c.marks[conv]
+	// The device may have synced, and acked, what has not been fanned out here. When it is, it is no lag; and what subbed
+	// told it is, once it has a cursor.
+	if mk := c.marks[conv]; c.phase == loads || mk.from > 0 || h.behind(c, conv, delivered) {
 		mk.delivered = max(mk.delivered, delivered)
 		c.mark(conv, mk)
 	}
+	if c.phase != loads { // whose lag is reckoned when its views have come
+		h.raiseRest(c, conv, delivered)
+	}
 }
 
-// fallenBehind begins the lag of a device that had no cursor when it was told a head: from its first ack on it is held to
-// what it was told.
-func (h *Hub) fallenBehind(c *conn, conv string, delivered int64) {
-	cv := h.convs[conv]
-	if m := c.user.members[cv]; m != nil && m.load == nil && c.phase == active && delivered < m.visible && max(delivered, c.marks[conv].delivered) < m.visible {
-		h.raise(c, conv, m.visible)
+// raiseRest sees that a cursor below what its user was given stands in the lag set.
+func (h *Hub) raiseRest(c *conn, conv string, delivered int64) {
+	m := c.user.members[h.convs[conv]]
+	if m == nil || m.load != nil || m.vague || m.visible <= max(delivered, c.marks[conv].delivered) {
+		return
+	}
+	h.raise(c, conv, m.visible)
+	if e := c.lag[conv]; e.acked < delivered { // new, or about an ack that was not heard
+		e.acked = delivered
+		c.lag[conv] = e
 	}
 }
 

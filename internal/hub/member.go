@@ -12,6 +12,21 @@ type member struct {
 	base    int64 // up to here nothing was offered to them: they are followed from a view on that held it
 	head    int64 // the seq up to which the periods are complete
 	visible int64 // newest event that the user may see, of those loaded or fanned out
+	vague   bool  // visible may name an event that a channel hides
+}
+
+// reach moves visible to an event that the user may see indeed.
+func (m *member) reach(seq int64) {
+	if seq >= m.visible {
+		m.visible, m.vague = seq, false
+	}
+}
+
+// suppose moves it where only the periods are known.
+func (m *member) suppose(seq int64) {
+	if seq > m.visible {
+		m.visible, m.vague = seq, m.conv.kind == posthorn.Channel
+	}
 }
 
 // enter makes a member.

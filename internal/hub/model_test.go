@@ -38,19 +38,25 @@ func draw(t *rapid.T, weights []int) (stage, []step) {
 		}
 	}
 	one := rapid.Custom(func(t *rapid.T) step {
-		n := rapid.SampledFrom(sixty)
-		return step{rapid.SampledFrom(ops).Draw(t, "op"), n.Draw(t, "a"), n.Draw(t, "b"), n.Draw(t, "c")}
+		return step{ops[evenly(t, len(ops))], evenly(t, 60), evenly(t, 60), evenly(t, 60)}
 	})
 	least := rapid.SampledFrom([]int{1, 40, 80, 160}).Draw(t, "least")
 	return st, rapid.SliceOfN(one, least, 200).Draw(t, "script")
 }
 
-var sixty = func() (all []int) {
-	for i := range 60 {
-		all = append(all, i)
+// evenly draws a number below n, all of them equally likely. rapid's own draws prefer small ones: scripts of nothing but
+// hellos, in which nobody ever acks.
+func evenly(t *rapid.T, n int) (x int) {
+	for range 10 {
+		x <<= 1
+		if bit.Draw(t, "bit") {
+			x++
+		}
 	}
-	return all
-}()
+	return x * n >> 10
+}
+
+var bit = rapid.Bool()
 
 type model struct {
 	*house
@@ -148,13 +154,17 @@ func (m *model) settle() {
 		f()
 	}
 	synctest.Wait()
-	if !m.strict {
+	if m.strict {
+		m.sleep(firstBackOff) // a load that was overtaken too often
+	} else {
 		m.sleep(2*time.Second + lastBackOff)
 	}
 	m.judge()
 	if m.strict {
 		m.complete()
+		m.audited()
 	} else {
+		m.heal()
 		m.sleep(2 * m.cfg.Limits.SweepInterval)
 		m.judge()
 	}

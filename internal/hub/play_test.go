@@ -91,7 +91,7 @@ func (m *model) do(s step) {
 		}
 	case opAck:
 		if c, ok := pick(m.clients, s.a); ok && c.active && !c.gone {
-			m.clientAck(c, conv, s.b%3 == 0)
+			m.clientAck(c, conv, s.b%3 == 0, s.b%4 == 0)
 		}
 	case opFlush:
 		if len(m.acks) > 0 {
@@ -254,15 +254,19 @@ func (m *model) readTail() {
 	}
 }
 
-// clientAck acks what the client holds without a gap; behind a gap it syncs first, or just so.
-func (m *model) clientAck(c *client, conv string, sync bool) {
+// clientAck acks what the client holds without a gap; behind a gap it syncs first, or just so. One that pages through a
+// long absence has part of it only.
+func (m *model) clientAck(c *client, conv string, sync, part bool) {
 	m.w.mu.Lock()
 	lb := m.w.convs[conv]
 	if lb != nil && c.told[conv] > 0 && sync {
 		c.cursor[conv] = lb.visible(c.viewer.User)
 	}
-	m.w.mu.Unlock()
 	seq := c.cursor[conv]
+	if lb != nil && part {
+		seq = lb.before(c.viewer.User, seq)
+	}
+	m.w.mu.Unlock()
 	if lb == nil || seq == 0 {
 		return
 	}
