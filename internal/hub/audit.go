@@ -34,9 +34,15 @@ func (h *Hub) Behind(conv string, head int64) (from int64) {
 func (h *Hub) Unaware(conv string, users []string, seq int64) bool {
 	h.lock()
 	defer h.unlock()
+	return h.strangers(h.convs[conv], conv, users, seq)
+}
+
+// strangers tells whether one of the users is connected here, is not followed in the conversation, and was not told of a
+// stay that begins at seq.
+func (h *Hub) strangers(cv *conv, id string, users []string, seq int64) bool {
 	return slices.ContainsFunc(users, func(name string) bool {
 		u := h.users[name]
-		return u != nil && u.members[h.convs[conv]] == nil && u.unaware(conv, seq)
+		return u != nil && u.members[cv] == nil && u.unaware(id, seq)
 	})
 }
 

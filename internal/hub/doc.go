@@ -7,6 +7,10 @@
 // is not known yet (recent). Views, the tail and own batches overtake one another in every way; outdated says which views
 // are too old to go on from, and whoever missed something all the same gets a hint.
 //
+// Nothing is trusted to have worked: audit tells the store how far each conversation has come and which cursors are
+// believed to have caught up, and what is delivered again after it heals, gaps that were given up and joins included.
+// Of several connections of a device the one with the highest generation lives, whichever registers first (register).
+//
 // It imports the root and the standard library only, no network and no SQL, so that fake time can run all of it. The
 // store calls it as posthorn.Fanout; it reads through posthorn.Loader and writes to posthorn.Socket.
 //

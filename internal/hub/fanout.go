@@ -95,7 +95,10 @@ func (h *Hub) encode(ev *posthorn.Event, prev int64) []byte {
 	return h.frames[len(h.frames)-1].frame
 }
 
-// sees judges by the log's own order: the event's seq against the periods that were complete up to it (V1).
+// sees judges by the log's own order: the event's seq against the periods that were complete up to it (V1). So what waits in
+// a socket's queue needs no second look when it is written: a leave at seq n stands in the periods of its member before
+// anything above n is judged, whatever is late, lost or loaded meanwhile, and what lies below stays theirs to see (B17).
+// TestV1_B17_NothingIsQueuedBehindALeave looks for a way round it.
 func (m *member) sees(ev *posthorn.Event) bool {
 	if !m.periods.Sees(ev.Seq) {
 		return false

@@ -200,6 +200,20 @@ func TestO1_V1_D5_AnyInterleaving(t *testing.T) {
 	})
 }
 
+// TestV1_B17_NothingIsQueuedBehindALeave: the same where hardly anything happens but joins, leaves and messages, rows are
+// lost and waits for them given up: no event above a leave is ever handed to a socket of the one who left, so none can
+// wait in its queue; nor does a hint or a conv frame tell them of one.
+func TestV1_B17_NothingIsQueuedBehindALeave(t *testing.T) {
+	weights := []int{opNone: 1, opHello: 1, opSub: 4, opActivate: 4, opLoad: 14, opSend: 12, opJoin: 10, opLeave: 10, opOwn: 10, opTail: 6, opAgain: 3, opAck: 1, opFlush: 1, opTime: 8, opFull: 1, opLose: 4}
+	rapid.Check(t, func(rt *rapid.T) {
+		st, script := draw(rt, weights)
+		buffer := rapid.SampledFrom([]int{2, 4, 4096}).Draw(rt, "HubBuffer")
+		if err := play(t, st, script, false, func(l *posthorn.Limits) { l.HubBuffer, l.SweepInterval = buffer, time.Second }); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
 // TestD5_V1_AnyInterleavingWithDelays: the same while time passes, waits expire, queues and buffers overflow, the
 // database is away and the tail drops rows. Still nobody is pushed what they may not see, every op is answered once, and with one sweep every client catches up.
 func TestD5_V1_AnyInterleavingWithDelays(t *testing.T) {

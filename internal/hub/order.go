@@ -23,10 +23,10 @@ func (h *Hub) order(cv *conv, it *item) {
 	}
 }
 
-// repeat handles an event that is past: it was fanned out, or told by the views of those who are followed. Only its op,
-// if it has one, is waiting.
+// repeat handles an event that is past: it was fanned out, or told by the views of those who are followed, or given up.
+// Only its op, if it has one, is waiting; and those whom it brings in, if it was lost to them.
 func (h *Hub) repeat(cv *conv, it *item) {
-	if it.ev.Seq <= cv.base && h.brings(it.ev) {
+	if it.ev.Seq <= cv.base && h.brings(it.ev) || bringsIn(it.ev) && h.strangers(cv, cv.id, it.ev.Users, it.ev.Seq) {
 		h.overlooked(cv, it)
 	}
 	h.reply(cv, it)
