@@ -44,7 +44,7 @@ func (h *Hub) skipTold(cv *conv, v *posthorn.View) {
 		switch {
 		case m.load != nil:
 			m.load.pass(cv.head+1, low)
-		case m.user.name == v.User && low == v.Head:
+		case m.user.name == v.User && v.Visible <= low:
 			m.reach(v.Visible)
 		default:
 			m.suppose(m.periods.Prev(low + 1))
