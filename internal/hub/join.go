@@ -31,7 +31,10 @@ func (h *Hub) admit(cv *conv, it *item) {
 		if u == nil {
 			continue
 		}
-		if m := u.members[cv]; (m != nil && m.load != nil) || u.unaware(cv.id, it.ev.Seq) {
+		m := u.members[cv]
+		// One who had left may be followed still, see prune: with their old periods, although their views are newer.
+		again := m != nil && (m.load != nil || (!m.periods.Present() && it.ev.Seq > m.head))
+		if again || u.unaware(cv.id, it.ev.Seq) {
 			h.bring(j, u, it)
 		}
 	}

@@ -259,3 +259,22 @@ func TestO1_SentWaitsForItsOwnViews(t *testing.T) {
 		h.want(a, "event c/2<1", "sent c/3<2")
 	})
 }
+
+// TestO1_BackWhileAHoleIsOpen: one who has left is followed still, with old periods, since an event that is missing may be
+// theirs. Their device's views hold already that they are in again; so does the hub, once the join comes.
+func TestO1_BackWhileAHoleIsOpen(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.w.open("c", posthorn.Group, "ann", "bob")
+		b := h.join("bob", 2)
+		missing := h.say("c", "ann")
+		h.tail(h.w.commit("c", posthorn.KindLeave, "ann", "bob"))
+		h.sleep(time.Second) // is not waited for any longer
+		h.want(b, "event c/3<2")
+		join := h.w.commit("c", posthorn.KindJoin, "ann", "bob")
+		h.sub(b)
+		h.tail(join, h.say("c", "ann"))
+		h.want(b, "conv c/5", "event c/5<4")
+		h.tail(missing)
+		h.want(b)
+	})
+}
