@@ -186,7 +186,7 @@ func TestG1_SubsWhileAllIsClosed(t *testing.T) {
 		})
 	}
 	for _, closes := range []func(){
-		h.NewEpoch,
+		func() { h.NewEpoch(1 + gens.get()%2) }, // what is delivered is of epoch 1
 		func() { h.Replaced(gens.get()%devices, gens.get()) },
 		func() { h.Revoked(gens.get() % devices) },
 		func() { h.tail(open, h.say("c", "u1")) },
@@ -211,7 +211,7 @@ func TestG1_SubsWhileAllIsClosed(t *testing.T) {
 	others.Wait()
 	close(stop)
 	closers.Wait()
-	h.NewEpoch()
+	h.NewEpoch(3)
 	poll, patience := time.NewTicker(time.Millisecond), time.After(10*time.Second)
 	defer poll.Stop()
 	for err := h.empty(); err != nil; err = h.empty() { // what waits for its reader does so for HoldGap

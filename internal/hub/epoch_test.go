@@ -51,39 +51,6 @@ func TestD5_AuditQuestions(t *testing.T) {
 	})
 }
 
-// The lag set claims to have caught up only what is stored; a claim that turns out wrong is put right and hinted.
-func TestD5_AuditOfCursors(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
-		h.tail(h.w.open("c", posthorn.Group, "ana", "bo"))
-		h.w.ack(1, "c", 1)
-		bo := h.join("bo", 1)
-		if got := h.Caught(10); len(got) != 1 || got[0].Head != 1 || got[0].Conv != "c" {
-			t.Fatalf("%+v", got)
-		}
-		h.tail(h.say("c", "ana"))
-		if got := h.Caught(10); len(got) != 0 {
-			t.Fatalf("caught up before the ack: %+v", got)
-		}
-		h.ack(bo, "c", 2, true)
-		claim := h.Caught(10)
-		if len(claim) != 1 || claim[0].Head != 2 {
-			t.Fatalf("%+v", claim)
-		}
-		claim[0].Delivered = 2
-		if h.Correct(claim) != 0 {
-			t.Fatal("a right claim is corrected")
-		}
-		claim[0].Delivered = 1
-		if h.Correct(claim) != 1 || h.lags(1)["c"] != 2 {
-			t.Fatalf("%v", h.lags(1))
-		}
-		claim[0].Install = 7 // of an install that has gone
-		if h.Correct(claim) != 0 {
-			t.Fatal("another install's claim")
-		}
-	})
-}
-
 // A device without a cursor is told a head; from its first ack on it lags like any other.
 func TestD5_LagFromTheFirstAck(t *testing.T) {
 	inHouse(t, nil, func(h *house) {
