@@ -109,10 +109,13 @@ func (m *model) record(c *client, x told) {
 		return // told by subbed as well
 	}
 	acked := m.w.cursors[key(c.viewer.DeviceID, x.conv)] // what it has acked it has synced
-	if again := len(lb.periods[user]) > 1 && c.lacks(lb, x.seq) > max(last, acked); x.what == "sent" && (!known || again) {
+	if again := len(lb.periods[user]) > 1 && c.lacks(lb, x.seq) > last; x.what == "sent" && (!known || again) {
 		// Nobody knew yet that its sender is in, or in again, so it does not wait for its place. Its prev tells.
 		c.lagHead[x.conv] = max(c.lagHead[x.conv], x.seq)
 		c.early[told{conv: x.conv, seq: x.seq}] = true
+		if known && x.prev <= max(c.cursor[x.conv], acked) {
+			c.cursor[x.conv] = max(c.cursor[x.conv], x.seq)
+		}
 		return
 	}
 	names := slices.Contains(ev.Users, user)
