@@ -121,7 +121,7 @@ func (l Limits) LimitTable() []Limit {
 		{"audit of heads and cursors", "every 10 sweeps", "what the tail or the lag set missed is pushed or hinted, counted and alarmed"},
 		{"gateway lease / heartbeat", l.GatewayLease.String() + " (`--lease`) / a fifth of it", "without the database for two thirds of the lease a gateway suspends: no pushes, no acks, `UNAVAILABLE`; sockets stay"},
 		{"new timeline of the database", "at most one lease", "hello and send get `UNAVAILABLE` until the gateways have compared it with what they have seen"},
-		{"epoch that a client presents", "the database's time in ms + 1 day; one an installation in 10 min", "not believed / the next ones wait"},
+		{"epoch that a client presents", "the database's time in ms + 1 day; one an installation in 10 min", "not believed / the next ones are served in the epoch in force, and heard when the time is over"},
 		{"log tail kept", l.TailKeep.String() + ", behind a named consumer up to " + l.ConsumerKeep.String(), "a gateway that was away for longer compares heads; `since` of an older list gives the whole list"},
 		{"hellos waiting per gateway / in one transaction", "8192 / 256", "`UNAVAILABLE` / the rest goes into the next one"},
 		{"drain on SIGTERM", l.Drain.String(), "exit 0; a second signal ends at once"},
