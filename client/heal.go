@@ -20,6 +20,7 @@ const dense = 32
 type probe struct {
 	low   posthorn.Pair // Seq 0: none is known yet
 	high  int64
+	top   int64 // what was held when the search began
 	floor int64 // the start mark: nothing is held at or below it
 	asked []posthorn.Pair
 	tries int
@@ -29,7 +30,7 @@ func (s *session) heal(c *conv) {
 	if c.probe != nil {
 		return
 	}
-	c.probe = &probe{high: c.rec.Seq + 1, floor: c.rec.Start}
+	c.probe = &probe{high: c.rec.Seq + 1, top: c.rec.Seq, floor: c.rec.Start}
 	s.healQ = append(s.healQ, c)
 }
 
@@ -130,6 +131,10 @@ func (s *session) confirmed(c *conv, f wire.Frame) {
 
 // settle cuts the conversation back to what both sides hold and lets it live again.
 func (s *session) settle(c *conv, gone bool) {
+	if p := c.probe; !c.void && !gone && p.top > p.floor && p.low.Seq >= p.top {
+		s.sound(c)
+		return
+	}
 	cut := cutBack{id: s.id, conv: c.name, shared: c.probe.low, head: c.head, listed: c.head > 0, gone: gone, sent: c.sent || !c.void}
 	if err := s.c.store.update(func(t storeTx) error { return cut.run(t) }, nil); err != nil {
 		s.fail(err)
@@ -153,6 +158,17 @@ func (s *session) settle(c *conv, gone bool) {
 	default:
 		s.wantLater(c, s.c.cfg.Backoff.wait(c.tries)) // the server contradicts itself; not in a hurry
 	}
+	if ln := s.lanes[c.name]; ln != nil {
+		s.runnable(ln)
+	}
+}
+
+// sound ends a search that found nothing wrong: this device was only quicker than what made it ask. What was applied
+// meanwhile stays.
+func (s *session) sound(c *conv) {
+	c.probe = nil
+	s.healing--
+	s.wantLater(c, s.c.cfg.Backoff.wait(c.tries)) // for what was asked for meanwhile; not in a hurry, if it is the server that errs
 	if ln := s.lanes[c.name]; ln != nil {
 		s.runnable(ln)
 	}
