@@ -251,6 +251,58 @@ func TestE1_CursorAhead(t *testing.T) {
 	})
 }
 
+// Goal: an entry that is older than what the device holds is looked into, and takes nothing away: what was applied before,
+// and what is pushed while the question is under way, is applied once. Method: more is
+// pushed just before the answer.
+func TestE1_OnlyQuickerThanAnEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		cfg := serveFake(t, f)
+		f.post("room", 50)
+		c := open(t, cfg)
+		waitCursor(t, c, "room", 50)
+		pass(time.Second)
+		feed := c.Subscribe(1000)
+		defer feed.Close()
+		f.locked(func() {
+			f.seen = nil
+			f.on = func(s *fakeSocket, fr wire.Frame) bool {
+				if _, ok := fr.(*wire.Confirm); ok {
+					f.say("room", 5)
+				}
+				return false
+			}
+		})
+		f.each(&wire.Conv{Entry: posthorn.Entry{Conv: "room", Kind: posthorn.Group, Head: 40, Epoch: f.epoch}})
+		pass(time.Minute)
+		waitCursor(t, c, "room", 55)
+		sameLog(t, c, f, "room")
+		next := int64(51)
+		for {
+			var ch Change
+			select {
+			case ch = <-feed.C():
+			default:
+				if next != 56 {
+					t.Fatalf("applied up to %d", next-1)
+				}
+				if n := len(sentFrames[*wire.Confirm](f)); n != 1 {
+					t.Errorf("%d confirms", n)
+				}
+				return
+			}
+			switch {
+			case ch.Kind == ChangeReset:
+				t.Fatal("the log was cut back")
+			case ch.Kind == ChangeEvent && ch.Event.Seq != next:
+				t.Fatalf("applied %d, want %d", ch.Event.Seq, next)
+			case ch.Kind == ChangeEvent:
+				next++
+			}
+		}
+	})
+}
+
 // Goal: the start mark is lowered to a head that fell below it, and what comes then is held.
 func TestE1_HeadBelowStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -433,6 +433,11 @@ func (c *fakeConv) prev(seq int64) int64 {
 func (f *fake) post(conv string, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.say(conv, n)
+}
+
+// say is post for who holds the lock.
+func (f *fake) say(conv string, n int) {
 	c := f.conv(conv)
 	for range n {
 		body := fmt.Sprintf("%s %d", conv, c.head()+1)
