@@ -144,8 +144,8 @@ func repairMutants() []Mutant {
 				"	} else if s.anotherLife(look) {",
 			Shows: "pushed after the immediate stop 1", Why: "remembered transaction ids are trusted after a crash"},
 		{Check: "06-db-immediate-stop-keeps-acked", Name: "asynchronous-commit", File: writerGo,
-			Old:   "	b.Queue(\"begin\")",
-			New:   "	b.Queue(\"begin\")\n	b.Queue(\"set local synchronous_commit = off\")",
+			Old:   "	b.Queue(w.s.sql(guardSQL), steady...)\n",
+			New:   "	b.Queue(w.s.sql(guardSQL), steady...)\n	b.Queue(\"set local synchronous_commit = off\")\n",
 			Shows: "D6 broken", Why: "the sender is answered before the WAL is on disk"},
 	}
 }

@@ -42,8 +42,8 @@ func clusterMutants() []Mutant {
 			Old: "	if err == nil && w.warned.Load() {", New: "	if err == nil && w.warned.Load() && false {",
 			Shows: "told sent without the standby 1", Why: "COMMIT's success is believed, although it came with a warning"},
 		{Check: "12-primary-failover", Name: "local-commit", File: writerGo,
-			Old:   "	b.Queue(\"begin\")",
-			New:   "	b.Queue(\"begin\")\n	b.Queue(\"set local synchronous_commit = local\")",
+			Old:   "	b.Queue(w.s.sql(guardSQL), steady...)\n",
+			New:   "	b.Queue(w.s.sql(guardSQL), steady...)\n	b.Queue(\"set local synchronous_commit = local\")\n",
 			Shows: "D6 broken", Why: "the sender is answered before the standby has it"},
 	}
 }
