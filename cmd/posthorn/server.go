@@ -118,7 +118,8 @@ func (s *server) startHTTP(ctx context.Context, c *serveCmd, limits posthorn.Lim
 	mux.Handle("GET /metrics", telemetry.Handler(s.readings))
 	mux.Handle("/", calls.Handler())
 	// A half-open handshake is cut here; what comes after the upgrade has the gateway's own deadlines.
-	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: limits.LoginDeadline, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: limits.LoginDeadline, ReadTimeout: 30 * time.Second,
+		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen); err != nil {
 		return err
@@ -189,12 +190,17 @@ func (s *server) stop(within time.Duration) error {
 			logged(s.log, "gateway", s.gateway.Stop(talk))
 		}
 		if s.http != nil {
-			if err := s.http.Shutdown(talk); err != nil {
+			// Whoever does not take their answer must not use up the time in which the store commits what is queued.
+			short, done := context.WithTimeout(talk, within*2/10)
+			if err := s.http.Shutdown(short); err != nil {
 				_ = s.http.Close()
 			}
+			done()
 		}
 		if s.store != nil {
-			s.store.Stop(talk)
+			commit, done := context.WithTimeout(ctx, within*4/10)
+			s.store.Stop(commit)
+			done()
 		}
 		if s.hub != nil {
 			logged(s.log, "hub", s.hub.Stop(ctx))

@@ -91,7 +91,7 @@ func (s *Store) flushKeys(ctx context.Context, keys []ackKey, acks map[ackKey]*p
 			s.told(k, acks[k], posthorn.Code(codes[i]), stored[i])
 		}
 		return nil
-	case errors.As(err, &pg) && dataError(pg) && n > 1:
+	case errors.As(err, &pg) && (dataError(pg) || pg.Code == lockNotAvailable) && n > 1:
 		return errors.Join(s.flushKeys(ctx, keys[:n/2], acks), s.flushKeys(ctx, keys[n/2:], acks))
 	case errors.As(err, &pg) && dataError(pg):
 		s.log.Error("an ack is refused by the database", "error", err)
@@ -114,6 +114,10 @@ func (s *Store) writeAcks(ctx context.Context, convs []string, devices, installs
 		return nil, nil, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	// A first ack shares a lock on its conversation's row, which a stranger may hold for long: nobody else's ack waits for it.
+	if _, err = tx.Exec(ctx, ackLockSQL); err != nil {
+		return nil, nil, err
+	}
 	if err = tx.QueryRow(ctx, s.sql(ackBatchSQL), args...).Scan(&codes, &stored); err != nil {
 		return nil, nil, err
 	}

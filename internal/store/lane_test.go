@@ -197,3 +197,51 @@ func TestP1_RollbackTakesNoSeq(t *testing.T) {
 		}
 	}
 }
+
+// A stranger's lock on one conversation holds up the acks of nobody else.
+func TestLockedConversationHoldsUpNoOtherAck(t *testing.T) {
+	url := pgtest.URL(t)
+	s, _, locked := written(t, url, 2)
+	o, err := s.OpenConversation(t.Context(), posthorn.Open{Creator: "ana", Device: 1, Cmid: "free", Kind: posthorn.Group, Members: []string{"bo"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sess, _ := hello(t, s, nil, "")
+	c := connect(t, url)
+	for _, q := range []string{"begin", "select 1 from posthorn.conversations where conv_id = '" + locked + "' for update"} {
+		if _, err := c.Exec(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, free := make(chan error, 1), make(chan error, 1)
+	ack := func(conv string, done chan error) {
+		s.SubmitAck(posthorn.Ack{Viewer: sess.Viewer, Conv: conv, Seq: 1, Done: func(_ int64, err error) { done <- err }})
+	}
+	ack(locked, held)
+	ack(o.Conv, free)
+	if err := <-free; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Exec(t.Context(), "rollback"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-held; err != nil && posthorn.AsError(err).Code != posthorn.CodeUnavailable {
+		t.Fatal(err)
+	}
+}
+
+// V1: the same open again tells a creator who was removed what they may see, not what goes on since.
+func TestV1_OpenAgainAfterLeaving(t *testing.T) {
+	url := pgtest.URL(t)
+	s, _, conv := written(t, url, 0)
+	if o := do(t, s, posthorn.Op{Kind: posthorn.KindLeave, Conv: conv, Sender: "ana", DeviceID: 1, Cmid: "l", Users: []string{"ana"}}); o.Err != nil {
+		t.Fatal(o.Err)
+	}
+	for _, cmid := range []string{"a", "b", "c"} {
+		do(t, s, msg(conv, "bo", cmid, "x"))
+	}
+	o, err := s.OpenConversation(t.Context(), posthorn.Open{Creator: "ana", Device: 1, Cmid: t.Name(), Kind: posthorn.Group, Members: []string{"bo"}})
+	if err != nil || !o.Dup || o.Head != 2 {
+		t.Fatalf("%+v, %v", o, err)
+	}
+}

@@ -64,6 +64,13 @@ func (s *Store) OpenConversation(ctx context.Context, o posthorn.Open) (posthorn
 		s.cfg.Fanout.Deliver(event)
 		return posthorn.Opened{Conv: *r.conv, Head: *r.head}, nil
 	case "DUP":
+		if o.Creator != "" { // what they may see by now, who may have left since (V1)
+			x, err := s.view(ctx, posthorn.Viewer{User: o.Creator}, *r.conv)
+			if err != nil {
+				return posthorn.Opened{}, err
+			}
+			r.head = &x.Visible
+		}
 		return posthorn.Opened{Conv: *r.conv, Head: *r.head, Dup: true}, nil
 	}
 	return posthorn.Opened{}, refusal(posthorn.Code(r.code), r.why)

@@ -3,7 +3,8 @@ package store
 // The statements that Go sends. Those of the write path are functions in migrations/*.sql; TestEveryStatementPrepares
 // holds all of them to the schema.
 const (
-	checkSQL = `select current_setting('fsync'), current_setting('synchronous_commit'), current_setting('server_encoding')`
+	checkSQL = `select current_setting('fsync'), current_setting('synchronous_commit'), current_setting('server_encoding'),
+       current_setting('default_transaction_isolation')`
 
 	// Whether the schema and the rules are those of this program.
 	migratedSQL = `select v.version, not exists (
@@ -243,6 +244,8 @@ select h.snapshot, t.conv, t.first_seq, t.last_seq, posthorn.head(t.conv), t.pre
     ` + periodsOf + `u.user_id) p
  where p.froms is not null`
 
+	ackLockSQL = `set local lock_timeout = '50ms'`
+
 	ackBatchSQL = `select a.codes, a.seqs from posthorn.hold($5, $6, $7, $8) s cross join posthorn.ack_batch($1, $2, $3, $4) a`
 
 	helloSQL = `select h.n, h.code, coalesce(h.device_id, 0), coalesce(h.install_epoch, 0), coalesce(h.resume, ''), h.epoch, h.generation, h.elsewhere
@@ -270,4 +273,4 @@ select h.snapshot, t.conv, t.first_seq, t.last_seq, posthorn.head(t.conv), t.pre
 var statements = []string{checkSQL, migratedSQL, lockSQL, putRulesSQL, setChannelSQL, sendBatchSQL, changeSQL, openSQL, tailSQL, factsSQL, shorterSQL, settleSQL, adoptSQL, primarySQL,
 	enlistSQL, beatSQL, leaveSQL, guardSQL, trimSQL, routesSQL, notifySQL, auditSQL, claimsSQL, putBootSQL, headsSQL, presentSQL, rangesSQL, viewSQL,
 	forwardSQL, backwardSQL, markStartSQL, tailStartSQL, listSQL, unreadSQL, bootSQL, membersSQL, confirmSQL, deviceViewsSQL, userViewsSQL,
-	ackBatchSQL, helloSQL, firstFrameSQL, foldSQL, oldestTxSQL}
+	ackLockSQL, ackBatchSQL, helloSQL, firstFrameSQL, foldSQL, oldestTxSQL}

@@ -229,8 +229,8 @@ func (s *Store) check(ctx context.Context) error {
 	if err := s.detectPooler(ctx); err != nil {
 		return err
 	}
-	var fsync, sync, encoding string
-	err := s.pool.QueryRow(ctx, s.sql(checkSQL)).Scan(&fsync, &sync, &encoding)
+	var fsync, sync, encoding, isolation string
+	err := s.pool.QueryRow(ctx, s.sql(checkSQL)).Scan(&fsync, &sync, &encoding, &isolation)
 	if err != nil {
 		return fmt.Errorf("database check: %w", err)
 	}
@@ -239,6 +239,9 @@ func (s *Store) check(ctx context.Context) error {
 	}
 	if encoding != "UTF8" {
 		return fmt.Errorf("the database has encoding %s, Posthorn needs UTF8", encoding)
+	}
+	if isolation != "read committed" { // a statement after a lock must see what was committed meanwhile
+		return fmt.Errorf("default_transaction_isolation is %q for this role, Posthorn needs \"read committed\": ALTER ROLE … SET default_transaction_isolation = 'read committed'", isolation)
 	}
 	s.syncLow.Store(sync != "on" && sync != "remote_apply")
 	_, err = s.pool.Exec(ctx, s.sql(setChannelSQL), s.cfg.Channel)

@@ -76,7 +76,7 @@ func (w *writer) probe() {
 	if w.conn == nil || time.Since(w.used) < 200*time.Millisecond {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(w.s.hard, 5*time.Second)
 	defer cancel()
 	if w.conn.Ping(ctx) != nil {
 		w.close()
@@ -93,7 +93,7 @@ func (w *writer) tx(point fault.Point, sql string, args []any, scan func(pgx.Row
 	w.probe()
 	w.used = time.Now()
 	if w.conn == nil || w.conn.IsClosed() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(w.s.hard, 5*time.Second)
 		err := w.connect(ctx)
 		cancel()
 		if err != nil {
@@ -171,7 +171,7 @@ func (w *writer) sort(err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR" {
 		if w.conn.PgConn().TxStatus() != 'I' {
-			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(w.s.hard, 5*time.Second)
 			defer cancel()
 			if _, rerr := w.conn.Exec(ctx, "rollback"); rerr != nil {
 				_ = w.conn.Close(ctx)
